@@ -60,10 +60,11 @@ verify: ## Fail when generated files, go.mod files or formatting are not as they
 	$(call each,vet,go vet -tags e2e ./...)
 	go -C $(APART) vet ./...
 
-lint: ## Run golangci-lint, as configured in .golangci.yaml, and vulncheck if its database answers
+lint: ## Run golangci-lint, as configured in .golangci.yaml, the list of retired words, and vulncheck if its database answers
 	@$(TOOL) golangci-lint >/dev/null
 	$(call each,lint,"$$(go -C ../shared run ./testkit/binaries/cmd/toolbin golangci-lint)" run ./...)
 	@linter="$$($(TOOL) golangci-lint)"; echo "lint $(APART)"; cd $(APART); "$$linter" run ./...
+	@echo "lint words"; go -C e2e test -count=1 -tags grpcnotrace -run RetiredWords ./architecture
 	@go -C shared run ./testkit/vulncheck/cmd/vulncheck -optional $(MODULES) $(APART)
 
 vulncheck: ## Look for known vulnerabilities that code can reach; fails if the database does not answer

@@ -235,7 +235,7 @@ func TestP12OperatorsWriteOnlyWhatIsTheirs(t *testing.T) {
 		assert.True(t, forbidden(w.patch(operator, theirs, label), sentence))
 		assert.True(t, forbidden(operator.Delete(t.Context(), theirs.DeepCopy()), sentence))
 		require.NoError(t, w.patch(w.admin, theirs, `{"metadata":{"annotations":{"groups.tidb.dev/adopt":"basic-pd-0"}}}`))
-		assert.NoError(t, w.patch(operator, theirs, label), "a person has said that it is ours")
+		assert.NoError(t, w.patch(operator, theirs, label), "a user has said that it is ours")
 		assert.NoError(t, operator.Delete(t.Context(), restored.DeepCopy()))
 	})
 	t.Run("jobs", func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestP12OperatorsWriteOnlyWhatIsTheirs(t *testing.T) {
 		require.NoError(t, operator.Create(t.Context(), own))
 		assert.NoError(t, operator.Delete(t.Context(), own))
 	})
-	t.Run("the finalizer of an Instance that a person has made", func(t *testing.T) {
+	t.Run("the finalizer of an Instance that a user has made", func(t *testing.T) {
 		o := w.stored(w.object("Instance", "by-hand", nil))
 		assert.NoError(t, w.patch(w.operator("instance", installed), o, `{"metadata":{"finalizers":["groups.tidb.dev/instance"]}}`))
 		assert.NoError(t, w.patch(w.admin, o, `{"metadata":{"finalizers":null}}`))
@@ -300,7 +300,7 @@ func TestWhatHasAnOwnerIsEditedInTheOwner(t *testing.T) {
 			w.stored(o)
 			err := w.patch(w.admin, o, changesSpec)
 			assert.True(t, forbidden(err, c.kind+" "+c.name+" belongs to "+c.ownerKind+" "+c.owner+", which would set its spec back: "+fmt.Sprintf(c.says, w.namespace)), "%v", err)
-			assert.NoError(t, w.patch(w.admin, o, changesOthers), "annotations are a person's")
+			assert.NoError(t, w.patch(w.admin, o, changesOthers), "annotations are a user's")
 			if c.kind == "Instance" {
 				assert.NoError(t, w.patch(w.operator("tikvgroup", installed), o, changesSpec))
 				return

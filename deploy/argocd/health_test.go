@@ -74,7 +74,7 @@ func TestArgoCDUnderstandsEveryState(t *testing.T) {
 		"a roll of what serves":     {conditions.Verdict{Serving: true, Outcome: wait("Restarting")}, "Progressing", "why"},
 		"another does not serve":    {conditions.Verdict{Outcome: step.Done(), Unready: wait("StoresUnhealthy")}, "Progressing", "why"},
 		"it fails, and tries again": {conditions.Verdict{Serving: true, Outcome: step.Fail("RequestFailed", os.ErrDeadlineExceeded)}, "Progressing", "i/o timeout"},
-		"a person must act":         {conditions.Verdict{Serving: true, Outcome: step.Stall("InvalidSpec", "correct it")}, "Degraded", "correct it"},
+		"a user must act":           {conditions.Verdict{Serving: true, Outcome: step.Stall("InvalidSpec", "correct it")}, "Degraded", "correct it"},
 		"a hold":                    {conditions.Verdict{Serving: true, Outcome: wait("UpdateHeld")}, "Suspended", "why"},
 		"a pause":                   {conditions.Verdict{Serving: true, Paused: true, Outcome: wait("Restarting")}, "Suspended", "paused: set spec.paused to false to go on"},
 		"a suspension":              {conditions.Verdict{Suspended: true, Outcome: step.Done()}, "Suspended", "suspended: set spec.suspended to false to start it again"},

@@ -40,7 +40,7 @@ object that is waited for and who must act. [Troubleshooting](troubleshooting.md
 		writeTable(&b, own)
 	}
 	b.WriteString("\n## Reasons\n\n")
-	b.WriteString("`Ready`, `UpToDate`, `Reconciling` and `Stalled` repeat the most pressing reason of all below them. A reason that says that a condition is True stands on that condition only.\n\n")
+	b.WriteString("`Ready`, `UpToDate`, `Reconciling` and `Stalled` repeat the most pressing reason of all below them. A reason that belongs to status True appears on that condition only.\n\n")
 	b.WriteString("`" + strings.Join(reasons(), "`, `") + "`\n")
 	return b.String()
 }

@@ -22,7 +22,7 @@ const (
 	Good
 	// Serving is Ready but not UpToDate.
 	Serving
-	// Stuck needs a person.
+	// Stuck needs a user.
 	Stuck
 )
 

@@ -100,7 +100,7 @@ func TestKubectlFindsKindsByShortNameAndCategory(t *testing.T) {
 
 // What must be seen at a glance (U 4): that it is refused, held or stuck, how far it
 // is, and what really runs.
-func TestKubectlPrintsWhatAPersonLooksFor(t *testing.T) {
+func TestKubectlPrintsWhatAUserLooksFor(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
 	state := `reason: ScaleInRefused, message: "spec.replicas is 2, and nothing is removed", version: v8.5.6, conditions: [
 		{type: Ready, status: "True", reason: Ready, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"},

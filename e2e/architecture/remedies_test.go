@@ -41,7 +41,7 @@ func TestP11EveryCommandOfAMessageIsProvedToBeRight(t *testing.T) {
 	there := map[string]bool{}
 	for _, text := range printed {
 		there[text.Format] = true
-		assert.True(t, known[text.Format], "%s tells a person to run a command that nobody has tried: paste it in a scenario, or have one print it, and add it to e2e/remedy/remedies.yaml: %q", text.File, text.Format)
+		assert.True(t, known[text.Format], "%s tells a user to run a command that nobody has tried: paste it in a scenario, or have one print it, and add it to e2e/remedy/remedies.yaml: %q", text.File, text.Format)
 	}
 	for _, e := range all {
 		assert.True(t, there[e.Says], "no operator says it any more, take it out of e2e/remedy/remedies.yaml: %q", e.Says)

@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 )
 
-// P9, P10: a cluster that crashes for ever costs its neighbour nothing, and itself no writes
+// P9, P10: a cluster that crashes forever costs its neighbour nothing, and itself no writes
 // once it has said why.
 func TestABadClusterWritesNothingInALoop(t *testing.T) {
 	t.Parallel()

@@ -210,7 +210,7 @@ func bringUp(ctx context.Context, r *rig.Rig, of Case) error {
 	return awaitAll(ctx, r, of)
 }
 
-// create makes a cluster as a person does.
+// create makes a cluster as a user does.
 func create(ctx context.Context, r *rig.Rig, c *v1alpha1.TidbCluster) error {
 	if err := r.User().Create(ctx, c, client.FieldOwner("user")); err != nil {
 		return fmt.Errorf("create TidbCluster %s: %w", c.Name, err)

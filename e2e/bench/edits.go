@@ -30,7 +30,7 @@ const (
 	editRestarts = 5
 )
 
-// Edits tells how soon operators act on what a person changes under load.
+// Edits tells how soon operators act on what a user changes under load.
 type Edits struct {
 	// Clusters beside the one that is edited.
 	Clusters int `json:"clusters"`
@@ -39,7 +39,7 @@ type Edits struct {
 	Restarted Reactions `json:"restarted"`
 }
 
-// Reactions are the times from a person's edit of a TidbCluster until the API server has
+// Reactions are the times from a user's edit of a TidbCluster until the API server has
 // answered an operator's first write that has the edit in it.
 type Reactions struct {
 	// Cluster is the time to the TidbCluster's operator, Group to the TiDBGroup's, and Pod to
@@ -271,7 +271,7 @@ func editTable(out *strings.Builder, runs []Run) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return len(r.Edits) > 0 }) {
 		return
 	}
-	out.WriteString("\n### A person's edit under load\n\n" +
+	out.WriteString("\n### A user's edit under load\n\n" +
 		"From an edit of a TidbCluster, which changes a label of the pods of TiDB, until the API server has answered the first write that has it: p50 / p99 / most, ms. *Acted on* is the operator's own part of it: from the answer to the edit until the operator sends its write. The next edit comes when the TiDBGroup is at rest again. Of fewer than 100 edits, p99 is the most.\n\n" +
 		"| commit | what it is | other clusters | while | edits | acted on | in the group | in its Instances | in a pod |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {

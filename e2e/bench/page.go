@@ -33,7 +33,7 @@ type Run struct {
 	Foreign []Foreign `json:"foreign,omitempty"`
 	// Bad are runs in which some clusters could not become Ready.
 	Bad []Bad `json:"bad,omitempty"`
-	// Edits are runs in which a person edited a cluster under load.
+	// Edits are runs in which a user edited a cluster under load.
 	Edits []Edits `json:"edits,omitempty"`
 	// Kinds is what the API server keeps for the suite's kinds.
 	Kinds *KindMemory `json:"kinds,omitempty"`

@@ -132,7 +132,7 @@ func floods() map[string]func(http.ResponseWriter, exchange) {
 			w.Header().Set("Content-Encoding", "gzip")
 			packed := gzip.NewWriter(w)
 			flood(packed, `{"stores":[{}`, ",{}")
-			_ = packed.Close() // who asks may have heard enough
+			_ = packed.Close() // the client may have closed the connection
 		},
 	}
 }

@@ -491,7 +491,7 @@ func spokenOf(object *unstructured.Unstructured) bool {
 }
 
 // bounded finds a status in the hostile namespace that is too long, that cannot be shown
-// to a person, or that says nothing.
+// to a user, or that says nothing.
 func (b *beside) bounded() []Finding {
 	var out []Finding
 	b.hostile.Watcher.Now(func(o objects.Set) {

@@ -332,7 +332,7 @@ func (c *campaign) print(format string, args ...any) {
 	c.say(format, args...)
 }
 
-// say prints for a person; a terminal that is gone is nobody's loss.
+// say prints for a user; a terminal that is gone is no loss.
 func (c *campaign) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.options.Out, format, args...)
 }

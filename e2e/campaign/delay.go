@@ -204,7 +204,7 @@ func times(all []edited, of func(edited) time.Duration) []time.Duration {
 	return out
 }
 
-// rounded are times in milliseconds, for a person.
+// rounded are times in milliseconds, for a user.
 func rounded(all []time.Duration) []int64 {
 	out := make([]int64, 0, len(all))
 	for _, d := range all {

@@ -193,7 +193,7 @@ func (f *front) note(namespace, endpoint string, isJSON bool) {
 	f.asked[namespace][endpoint] = f.asked[namespace][endpoint] || isJSON
 }
 
-// forget lets endpoints begin anew.
+// forget lets endpoints begin again.
 func (f *front) forget(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -241,7 +241,7 @@ func (r reply) write(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", r.kind)
 	}
 	w.WriteHeader(r.status)
-	_, _ = w.Write(r.body) // who asks may have heard enough
+	_, _ = w.Write(r.body) // the client may have closed the connection
 }
 
 // trap listens where nobody has any business, and notes who comes.

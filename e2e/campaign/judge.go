@@ -20,7 +20,7 @@ const (
 	// silence is how long an operator may say nothing about a change. The 5 s
 	// of P11 are for operators that are told of it.
 	silence = bound
-	// relist is how often the operators' caches are filled anew, which heals what
+	// relist is how often the operators' caches are filled again, which heals what
 	// a lost event has left; by default they are every ten minutes.
 	relist = 30 * time.Second
 	// relisted is how long that may take: not all are at the same time.
@@ -116,7 +116,7 @@ func violated(violation string) string {
 	}
 }
 
-// settle waits until nobody writes any more.
+// settle waits until nothing is written any more.
 func (s *stage) settle(ctx context.Context) error {
 	limit := restTime
 	if s.fault.Kind == faults.Drop {

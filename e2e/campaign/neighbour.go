@@ -136,7 +136,7 @@ func errands() []errand {
 		{"config-is-stored", set(v1alpha1.KindPDGroup, "a", fmt.Sprintf(`{"spec":{"config":%q}}`, someConfig)), set(v1alpha1.KindPDGroup, "a", `{"spec":{"config":null}}`)},
 		restart("members-restart", v1alpha1.KindPDGroup, "a"),
 		replicas("member-leaves", v1alpha1.KindPDGroup, "a", 2, 3),
-		{"cluster-is-born", bear, bury},
+		{"cluster-is-born", createCluster, deleteCluster},
 	}
 }
 
@@ -150,8 +150,8 @@ func (b *beside) touch(ctx context.Context, n int) error {
 	return nil
 }
 
-// bear makes another hostile cluster.
-func bear(ctx context.Context, b *beside) error {
+// createCluster makes another hostile cluster.
+func createCluster(ctx context.Context, b *beside) error {
 	namespace := b.hostile.Namespace()
 	for _, group := range []client.Object{
 		groupOf(namespace, v1alpha1.KindPDGroup, newborn, "", 1), groupOf(namespace, v1alpha1.KindTiKVGroup, "f", newborn, 1),
@@ -164,8 +164,8 @@ func bear(ctx context.Context, b *beside) error {
 	return nil
 }
 
-// bury deletes it, with its claims.
-func bury(ctx context.Context, b *beside) error {
+// deleteCluster deletes it, with its claims.
+func deleteCluster(ctx context.Context, b *beside) error {
 	namespace := b.hostile.Namespace()
 	for kind, name := range map[string]string{
 		v1alpha1.KindPDGroup: newborn, v1alpha1.KindTiKVGroup: "f", v1alpha1.KindTiFlashGroup: "g", v1alpha1.KindTiDBGroup: "h",
@@ -248,7 +248,7 @@ func (b *beside) listen(ctx context.Context) ([]Asked, error) {
 
 const (
 	// restored is how long a hostile cluster may take to be well when its PD means no
-	// harm any more. One that has believed lies may need a person: it is given up.
+	// harm any more. One that has believed lies may need a user: it is given up.
 	restored = 40 * time.Second
 )
 

@@ -19,7 +19,7 @@ type Sum struct {
 	// Commit that was tested.
 	Commit string `json:"commit"`
 	// Gone says that the commit is not in the history any more: nobody can go back to what
-	// was attacked, and the attempts count for no promise. A person writes it.
+	// was attacked, and the attempts count for no promise. A user writes it.
 	Gone bool `json:"gone,omitempty"`
 	// Attempts that came by their point, and Missed those that did not.
 	Attempts int `json:"attempts"`

@@ -22,7 +22,7 @@ import (
 
 // The ways in which a next version differs.
 const (
-	// sameAgain differs in nothing but that it starts anew.
+	// sameAgain differs in nothing but that it starts again.
 	sameAgain = "upgrade:same"
 	// unowned finds objects whose fields nobody owns, as after a write that was
 	// no server-side apply, or a restore.

@@ -32,7 +32,7 @@ type backend interface {
 	Kill(t *testing.T, member string)
 	// Revive starts a killed member with its data.
 	Revive(t *testing.T, member string)
-	// Rejoin starts a removed member anew, without data.
+	// Rejoin starts a removed member again, without data.
 	Rejoin(t *testing.T, member string)
 	// AddUnstarted adds a member that nobody has started.
 	AddUnstarted(t *testing.T, peerURL string)

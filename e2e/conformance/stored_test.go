@@ -56,7 +56,7 @@ func TestStoredItemsOfAFile(t *testing.T) {
 		lacks = persisted.Lacks(items, o.view(t).Config)
 		if p.real() {
 			// PD of April 2024 does not load this one; it is not known whether v8.5.7 does.
-			// The operator gives it to each leader anew.
+			// The operator gives it to each leader again.
 			require.Len(t, lacks, 1)
 			assert.Equal(t, "pd-server.flow-round-by-digit", lacks[0].Key)
 			assert.NoError(t, o.SetConfig(t.Context(), map[string]any{lacks[0].Key: lacks[0].Send}))

@@ -372,7 +372,7 @@ func (f *fleet) grow(ctx context.Context, m member) error {
 		}
 		keys = append(keys, key)
 	}
-	// At 256 the keys begin anew with a higher second byte, which sorts lower.
+	// At 256 the keys begin again with a higher second byte, which sorts lower.
 	slices.SortFunc(keys, bytes.Compare)
 	for _, r := range f.regions {
 		if r.holds(keys[0]) {

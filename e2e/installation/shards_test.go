@@ -111,7 +111,7 @@ func TestP12SetsOfOperatorsDivideTheNamespaces(t *testing.T) {
 		}
 		return errors.Join(o.Converged(whole().Kind, whole().Name), o.AllConverged())
 	})
-	assert.Equal(t, before, shop.Requests.WritesIn(shop.Namespace()), "the first set has let go for good")
+	assert.Equal(t, before, shop.Requests.WritesIn(shop.Namespace()), "the first set has released it for good")
 	assert.Positive(t, blog.Requests.WritesIn(shop.Namespace()))
 	shop.PodsUnchanged()
 	blog.PodsUnchanged()

@@ -77,7 +77,7 @@ func has(file string) bool {
 	return ok
 }
 
-// installCommand is what a person must type to get the packages.
+// installCommand is what a user must type to get the packages.
 func installCommand(packages []string) string {
 	return "apt-get update && apt-get install -y --no-install-recommends " + strings.Join(packages, " ")
 }

@@ -241,11 +241,11 @@ func TestAStoreThatIsRemovedAndBroughtBackKeepsWhatHasNotMoved(t *testing.T) {
 func TestASecondStoreOnTheSameAddressIsRefusedUntilTheFirstIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.up3()
-	twin := meta(9, "zone", "z3")
-	twin.Address = "s3:20160"
-	require.ErrorContains(t, w.c.PutStore(twin), "duplicated store address")
+	duplicate := meta(9, "zone", "z3")
+	duplicate.Address = "s3:20160"
+	require.ErrorContains(t, w.c.PutStore(duplicate), "duplicated store address")
 	require.NoError(t, w.c.RemoveStore(3, true))
-	require.NoError(t, w.c.PutStore(twin))
+	require.NoError(t, w.c.PutStore(duplicate))
 }
 
 func TestAStoreMayBeOlderThanTheClusterByAPatchOnly(t *testing.T) {

@@ -20,9 +20,9 @@ func (c *Cluster) place(s *Store) string {
 	return strings.Join(path, "/")
 }
 
-// crowds reports whether another voter of a region than the one on the store
+// sharesPlace reports whether another voter of a region than the one on the store
 // without lies in a store's place, where PD's isolation level allows one only.
-func (c *Cluster) crowds(r *Region, s *Store, without uint64) bool {
+func (c *Cluster) sharesPlace(r *Region, s *Store, without uint64) bool {
 	where := c.place(s)
 	return where != "" && slices.ContainsFunc(r.Peers, func(p Peer) bool {
 		other := c.st.Stores[p.StoreID]
@@ -38,6 +38,6 @@ func (c *Cluster) crowded(r *Region) int {
 	}
 	return slices.IndexFunc(r.Peers, func(p Peer) bool {
 		s := c.st.Stores[p.StoreID]
-		return !p.Learner && s != nil && c.crowds(r, s, 0)
+		return !p.Learner && s != nil && c.sharesPlace(r, s, 0)
 	})
 }

@@ -38,7 +38,7 @@ func (c *Cluster) advance(now time.Time) {
 		}
 		// Idle time can't be saved up for later.
 		c.peerCredit, c.leaderCredit = min(c.peerCredit, 1), min(c.leaderCredit, 1)
-		moved = c.bury() || moved
+		moved = c.removeEmptyStores() || moved
 		c.dirty = c.dirty || moved
 		if moved {
 			c.promote(next)
@@ -61,10 +61,10 @@ func coarsest(left time.Duration) time.Duration {
 	return time.Minute
 }
 
-// bury turns Offline stores without peers into tombstones.
-func (c *Cluster) bury() bool {
+// removeEmptyStores turns Offline stores without peers into tombstones.
+func (c *Cluster) removeEmptyStores() bool {
 	var idx index
-	buried := false
+	removed := false
 	for id, s := range c.st.Stores {
 		if s.State != StoreOffline {
 			continue
@@ -75,10 +75,10 @@ func (c *Cluster) bury() bool {
 		if idx.peers[id] == 0 {
 			s.State, s.Node = StoreTombstone, NodeRemoved
 			c.dropFromSchedulers(id)
-			buried = true
+			removed = true
 		}
 	}
-	return buried
+	return removed
 }
 
 // dead says whether the other peers of a region would elect another leader.
@@ -219,7 +219,7 @@ func (c *Cluster) bestTarget(r *Region, without uint64, rules []Rule, idx index,
 	var best *Store
 	bestScore := -1
 	for id, s := range c.st.Stores {
-		if !c.eligible(s, now) || !c.admits(r, s, rules) || c.crowds(r, s, without) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
+		if !c.eligible(s, now) || !c.admits(r, s, rules) || c.sharesPlace(r, s, without) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
 			continue
 		}
 		score := c.isolation(r, s, without)
@@ -294,7 +294,7 @@ func (c *Cluster) balancePeer(rules []Rule, idx index, now time.Time) bool {
 				if p.Learner || from == nil || g <= gain || !c.eligible(from, now) {
 					continue
 				}
-				if !c.crowds(r, s, p.StoreID) && c.isolation(r, s, p.StoreID) >= c.isolation(r, from, p.StoreID) {
+				if !c.sharesPlace(r, s, p.StoreID) && c.isolation(r, s, p.StoreID) >= c.isolation(r, from, p.StoreID) {
 					gain, bestRegion, bestTo, bestAt = g, r, to, i
 				}
 			}

@@ -11,7 +11,7 @@ import (
 // widest is how much of what a test said is shown.
 const widest = 110
 
-// Table writes the verdicts for a person, and how many mutants were caught.
+// Table writes the verdicts for a user, and how many mutants were caught.
 func Table(out io.Writer, verdicts []Verdict) (caught int, err error) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, err = fmt.Fprintln(w, "mutant\tpromise\tcaught by\ttime\twhat it said")
@@ -35,7 +35,7 @@ func Table(out io.Writer, verdicts []Verdict) (caught int, err error) {
 	return caught, err
 }
 
-// short cuts what a test said; a path that a person needs is never cut.
+// short cuts what a test said; a path that a user needs is never cut.
 func short(said string, cut bool) string {
 	said = strings.Join(strings.Fields(said), " ")
 	if !cut || len(said) <= widest {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Command is one command line of a message, as a person would paste it.
+// Command is one command line of a message, as a user would paste it.
 type Command struct {
 	// Line is its text, quotes and all.
 	Line string
@@ -15,7 +15,7 @@ type Command struct {
 }
 
 // begins is where a command begins. Only kubectl is called by messages of the suite:
-// what else a person could paste is found as well, so that it is not overlooked.
+// what else a user could paste is found as well, so that it is not overlooked.
 var begins = regexp.MustCompile(`(?:^|[\s(:'])((?:kubectl|pd-ctl|curl|make (?:demo|rig|e2e)) \S)`)
 
 // Commands returns the commands of a message, in their order.
@@ -34,7 +34,7 @@ func Commands(message string) []Command {
 	return out
 }
 
-// cut returns what a person would take for the command that a text begins with: all
+// cut returns what a user would take for the command that a text begins with: all
 // up to the punctuation that ends it, outside quotes and $().
 func cut(text string) string {
 	var quote byte
@@ -126,14 +126,14 @@ func effects() map[string]Effect {
 	}
 }
 
-// Placeholders are the words that a person has to replace before pasting: a file that
+// Placeholders are the words that a user has to replace before pasting: a file that
 // only he has, the Instance that he wants, and labels of his own nodes. There are no others.
 func Placeholders() []string { return []string{"FILE", "INSTANCE", "LABEL,LABEL"} }
 
 // capitals are what a placeholder is written in.
 var capitals = regexp.MustCompile(`[A-Z]{4,}(?:,[A-Z]{4,})*`)
 
-// Placeholder returns the first word of the command that a person has to replace,
+// Placeholder returns the first word of the command that a user has to replace,
 // empty if it can be pasted as it is.
 func (c Command) Placeholder() string {
 	return capitals.FindString(quoted.ReplaceAllString(c.Line, ""))

@@ -13,7 +13,7 @@ func TestCommandsAreCutOutOfMessages(t *testing.T) {
 		"a is not Ready yet: kubectl -n x describe pdgroup a":                                                        {"kubectl -n x describe pdgroup a"},
 		"delete it (kubectl -n x delete service a) or give the group another name":                                   {"kubectl -n x delete service a"},
 		"kubectl -n x delete pdgroup a, then kubectl -n x delete pvc b c, and create it again":                       {"kubectl -n x delete pdgroup a", "kubectl -n x delete pvc b c"},
-		"does it run? kubectl describe pvc a -n x; and 2 more":                                                       {"kubectl describe pvc a -n x"},
+		"is it running? kubectl describe pvc a -n x; and 2 more":                                                     {"kubectl describe pvc a -n x"},
 		"kubectl -n x annotate instance a groups.tidb.dev/restart=$(date +%s) --overwrite":                           {"kubectl -n x annotate instance a groups.tidb.dev/restart=$(date +%s) --overwrite"},
 		`to go on: kubectl -n x patch pdgroup a --type=merge -p '{"spec":{"paused":false}}'; or wait`:                {`kubectl -n x patch pdgroup a --type=merge -p '{"spec":{"paused":false}}'`},
 		"see kubectl get nodes -o custom-columns='N:.metadata.name,T:.spec.taints[*].key' (0/3 nodes are available)": {"kubectl get nodes -o custom-columns='N:.metadata.name,T:.spec.taints[*].key'"},

@@ -1,4 +1,4 @@
-// Package remedy knows the commands that messages of the suite tell a person to
+// Package remedy knows the commands that messages of the suite tell a user to
 // paste: it cuts them out of a message ([Commands]), finds the texts of the operators
 // that hold one ([Printed]), and says how each of them is proved to be right
 // ([All], from remedies.yaml).

@@ -22,7 +22,7 @@ import (
 // named is how soon a mistake is named in status.
 const named = 5 * time.Second
 
-// mistake is one bad input, what is said about it, and how it is mended.
+// mistake is one bad input, what is said about it, and how it is fixed.
 type mistake struct {
 	name string
 	// apply is what the user does wrong.
@@ -31,8 +31,8 @@ type mistake struct {
 	on     rig.Key
 	reason string
 	words  []string
-	// mend is what the user then does right.
-	mend []client.Object
+	// fix is what the user then does right.
+	fix []client.Object
 	// remove is what he removes.
 	remove client.Object
 }
@@ -54,43 +54,43 @@ func mistakes() []mistake {
 			name:  "a TiKVGroup names a PDGroup that does not exist",
 			apply: []client.Object{tikvGroup("k1", "nowhere", 1)},
 			on:    tikv("k1"), reason: v1alpha1.ReasonWaitingForPDGroup, words: []string{"nowhere"},
-			mend: []client.Object{pdGroup("nowhere", 1)},
+			fix: []client.Object{pdGroup("nowhere", 1)},
 		},
 		{
 			name:  "a TiDBGroup names a PDGroup that does not exist",
 			apply: []client.Object{tidbGroup("d1", "missing", 1)},
 			on:    tidb("d1"), reason: v1alpha1.ReasonWaitingForPDGroup, words: []string{"missing"},
-			mend: []client.Object{pdGroup("missing", 1), tikvGroup("k-missing", "missing", 1)},
+			fix: []client.Object{pdGroup("missing", 1), tikvGroup("k-missing", "missing", 1)},
 		},
 		{
 			name:  "a TiFlashGroup names a PDGroup that does not exist",
 			apply: []client.Object{tiflashGroup("f1", "lost", 1)},
 			on:    rig.Key{Kind: v1alpha1.KindTiFlashGroup, Name: "f1"}, reason: v1alpha1.ReasonWaitingForPDGroup, words: []string{"lost"},
-			mend: []client.Object{pdGroup("lost", 1), tikvGroup("k-lost", "lost", 1)},
+			fix: []client.Object{pdGroup("lost", 1), tikvGroup("k-lost", "lost", 1)},
 		},
 		{
 			name:  "the image of TiKV does not exist",
 			apply: []client.Object{changed(tikvGroup("k2", "a", 1), func(g *v1alpha1.TiKVGroup) { g.Spec.Image = "pingcap/tikv:bad" })},
 			on:    tikv("k2"), reason: v1alpha1.ReasonImagePullFailed, words: []string{"pingcap/tikv:bad"},
-			mend: []client.Object{tikvGroup("k2", "a", 1)},
+			fix: []client.Object{tikvGroup("k2", "a", 1)},
 		},
 		{
 			name:  "the version of PD does not exist",
 			apply: []client.Object{changed(pdGroup("p2", 1), func(g *v1alpha1.PDGroup) { g.Spec.Version = "bad" })},
 			on:    pd("p2"), reason: v1alpha1.ReasonImagePullFailed, words: []string{"pingcap/pd:bad"},
-			mend: []client.Object{pdGroup("p2", 1)},
+			fix: []client.Object{pdGroup("p2", 1)},
 		},
 		{
 			name:  "the image of the slow-log sidecar does not exist",
 			apply: []client.Object{changed(tidbGroup("d2", "a", 1), func(g *v1alpha1.TiDBGroup) { g.Spec.SlowLog = &v1alpha1.Sidecar{Image: "bad/tail:1"} })},
 			on:    tidb("d2"), reason: v1alpha1.ReasonImagePullFailed, words: []string{"bad/tail:1"},
-			mend: []client.Object{tidbGroup("d2", "a", 1)},
+			fix: []client.Object{tidbGroup("d2", "a", 1)},
 		},
 		{
 			name:  "the StorageClass of TiKV does not exist and is created",
 			apply: []client.Object{changed(tikvGroup("k3", "a", 1), func(g *v1alpha1.TiKVGroup) { g.Spec.Volumes[0].StorageClassName = ptr.To("k3-class") })},
 			on:    tikv("k3"), reason: v1alpha1.ReasonStorageClassAbsent, words: []string{"k3-class"},
-			mend: []client.Object{&storagev1.StorageClass{
+			fix: []client.Object{&storagev1.StorageClass{
 				ObjectMeta: metav1.ObjectMeta{Name: "k3-class"}, Provisioner: "rig.tidb-groups.dev",
 				VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 			}},
@@ -99,13 +99,13 @@ func mistakes() []mistake {
 			name:  "the StorageClass of PD does not exist and the spec is corrected",
 			apply: []client.Object{changed(pdGroup("p3", 1), func(g *v1alpha1.PDGroup) { g.Spec.Volumes[0].StorageClassName = ptr.To("wrong") })},
 			on:    pd("p3"), reason: v1alpha1.ReasonStorageClassAbsent, words: []string{"wrong"},
-			mend: []client.Object{changed(pdGroup("p3", 1), func(g *v1alpha1.PDGroup) { g.Spec.Volumes[0].StorageClassName = ptr.To(rig.StorageClass) })},
+			fix: []client.Object{changed(pdGroup("p3", 1), func(g *v1alpha1.PDGroup) { g.Spec.Volumes[0].StorageClassName = ptr.To(rig.StorageClass) })},
 		},
 		{
 			name:  "the ConfigMap of the bootstrap SQL does not exist",
 			apply: []client.Object{changed(tidbGroup("d3", "a", 1), sql)},
 			on:    tidb("d3"), reason: v1alpha1.ReasonMissingReference, words: []string{"ConfigMap first"},
-			mend: []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Data: map[string]string{"bootstrap.sql": "SELECT 1;"}}},
+			fix: []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Data: map[string]string{"bootstrap.sql": "SELECT 1;"}}},
 		},
 		{
 			name: "a Secret that an environment variable comes from does not exist",
@@ -113,37 +113,37 @@ func mistakes() []mistake {
 				g.Spec.Env = []v1alpha1.EnvVar{{Name: "KEY", SecretKeyRef: &v1alpha1.KeyReference{Name: "hidden", Key: "key"}}}
 			})},
 			on: tidb("d4"), reason: v1alpha1.ReasonMissingReference, words: []string{"hidden"},
-			mend: []client.Object{tidbGroup("d4", "a", 1)},
+			fix: []client.Object{tidbGroup("d4", "a", 1)},
 		},
 		{
 			name:  "TiKV's configuration is no TOML",
 			apply: []client.Object{changed(tikvGroup("k4", "a", 1), func(g *v1alpha1.TiKVGroup) { g.Spec.Config = "= oops" })},
 			on:    tikv("k4"), reason: v1alpha1.ReasonInvalidSpec, words: []string{"spec.config"},
-			mend: []client.Object{tikvGroup("k4", "a", 1)},
+			fix: []client.Object{tikvGroup("k4", "a", 1)},
 		},
 		{
 			name:  "TiKV's configuration sets a key that the operator owns",
 			apply: []client.Object{changed(tikvGroup("k5", "a", 1), func(g *v1alpha1.TiKVGroup) { g.Spec.Config = "[server]\naddr = \"1.2.3.4:1\"\n" })},
 			on:    tikv("k5"), reason: v1alpha1.ReasonInvalidSpec, words: []string{"server.addr"},
-			mend: []client.Object{tikvGroup("k5", "a", 1)},
+			fix: []client.Object{tikvGroup("k5", "a", 1)},
 		},
 		{
 			name:  "PD's configuration sets a key that the operator owns",
 			apply: []client.Object{changed(pdGroup("p5", 1), func(g *v1alpha1.PDGroup) { g.Spec.Config = "data-dir = \"/tmp\"\n" })},
 			on:    pd("p5"), reason: v1alpha1.ReasonInvalidSpec, words: []string{"data-dir"},
-			mend: []client.Object{pdGroup("p5", 1)},
+			fix: []client.Object{pdGroup("p5", 1)},
 		},
 		{
 			name:  "TiDB's configuration sets a key that the operator owns",
 			apply: []client.Object{changed(tidbGroup("d5", "a", 1), func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "port = 1\n" })},
 			on:    tidb("d5"), reason: v1alpha1.ReasonInvalidSpec, words: []string{"port"},
-			mend: []client.Object{tidbGroup("d5", "a", 1)},
+			fix: []client.Object{tidbGroup("d5", "a", 1)},
 		},
 		{
 			name:  "no node matches the selector",
 			apply: []client.Object{changed(tikvGroup("k6", "a", 1), func(g *v1alpha1.TiKVGroup) { g.Spec.NodeSelector = map[string]string{"disk": "gold"} })},
 			on:    tikv("k6"), reason: v1alpha1.ReasonPodUnschedulable, words: []string{"k6-0", "affinity/selector"},
-			mend: []client.Object{tikvGroup("k6", "a", 1)},
+			fix: []client.Object{tikvGroup("k6", "a", 1)},
 		},
 		{
 			name: "no node is large enough",
@@ -151,7 +151,7 @@ func mistakes() []mistake {
 				g.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000")}
 			})},
 			on: tidb("d6"), reason: v1alpha1.ReasonPodUnschedulable, words: []string{"d6-0", "Insufficient cpu"},
-			mend: []client.Object{changed(tidbGroup("d6", "a", 1), func(g *v1alpha1.TiDBGroup) {
+			fix: []client.Object{changed(tidbGroup("d6", "a", 1), func(g *v1alpha1.TiDBGroup) {
 				g.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 			})},
 		},
@@ -161,7 +161,7 @@ func mistakes() []mistake {
 				g.Spec.Overlay = &runtime.RawExtension{Raw: []byte(`{"spec":{"containers":5}}`)}
 			})},
 			on: tidb("d7"), reason: v1alpha1.ReasonInvalidSpec, words: []string{"spec.overlay"},
-			mend: []client.Object{tidbGroup("d7", "a", 1)},
+			fix: []client.Object{tidbGroup("d7", "a", 1)},
 		},
 		{
 			name: "the affinity has a field that does not exist",
@@ -169,7 +169,7 @@ func mistakes() []mistake {
 				g.Spec.Affinity = &runtime.RawExtension{Raw: []byte(`{"nodeAfinity":{}}`)}
 			})},
 			on: tikv("k8"), reason: v1alpha1.ReasonInvalidSpec, words: []string{"affinity"},
-			mend: []client.Object{tikvGroup("k8", "a", 1)},
+			fix: []client.Object{tikvGroup("k8", "a", 1)},
 		},
 		{
 			name: "limits are below requests",
@@ -178,7 +178,7 @@ func mistakes() []mistake {
 				g.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 			})},
 			on: tidb("d8"), reason: v1alpha1.ReasonPodRejected, words: []string{"cpu"},
-			mend: []client.Object{changed(tidbGroup("d8", "a", 1), func(g *v1alpha1.TiDBGroup) {
+			fix: []client.Object{changed(tidbGroup("d8", "a", 1), func(g *v1alpha1.TiDBGroup) {
 				g.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 			})},
 		},
@@ -191,7 +191,7 @@ func mistakes() []mistake {
 			on: tidb("d9"), reason: v1alpha1.ReasonNameConflict, words: []string{"Service d9"},
 			remove: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "d9"}},
 			// The name is looked at again after a minute: touch the group.
-			mend: []client.Object{changed(tidbGroup("d9", "a", 1), func(g *v1alpha1.TiDBGroup) { g.Spec.Labels = map[string]string{"again": "true"} })},
+			fix: []client.Object{changed(tidbGroup("d9", "a", 1), func(g *v1alpha1.TiDBGroup) { g.Spec.Labels = map[string]string{"again": "true"} })},
 		},
 		{
 			name: "a TidbCluster's group exists and is somebody else's",
@@ -210,8 +210,8 @@ func mistakes() []mistake {
 }
 
 // P7, P11: whatever blocks is named in time, with the object and what to do, and
-// undoing the mistake mends it. Words of a status wait as long as they do in production.
-func TestMistakesAreNamedAndMended(t *testing.T) {
+// undoing the mistake fixes it. Words of a status wait as long as they do in production.
+func TestMistakesAreNamedAndFixed(t *testing.T) {
 	r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ClusterWide: true, Remedies: kubectl, Patience: status.Patience})
 	r.Start(rig.Operators()...)
 	t.Cleanup(func() {
@@ -231,10 +231,10 @@ func TestMistakesAreNamedAndMended(t *testing.T) {
 			if m.remove != nil {
 				r.Delete(m.remove)
 			}
-			for _, object := range m.mend {
+			for _, object := range m.fix {
 				require.NoError(t, r.TryApply(object))
 			}
-			r.AwaitFor(t, rig.Patience, "mended", func(o rig.Objects) error { return o.Converged(m.on.Kind, m.on.Name) })
+			r.AwaitFor(t, rig.Patience, "fixed", func(o rig.Objects) error { return o.Converged(m.on.Kind, m.on.Name) })
 		})
 	}
 }

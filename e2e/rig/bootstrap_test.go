@@ -104,7 +104,7 @@ func TestTheSuiteAddsLittleToThePodsOwnTime(t *testing.T) {
 	}
 }
 
-// memory is what the process has resident and on its heap: all operators, the
+// memory is the RSS of the process and its heap: all operators, the
 // simulated world and the tests.
 func memory() string {
 	var m runtime.MemStats
@@ -115,7 +115,7 @@ func memory() string {
 	}
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			return fmt.Sprintf("resident %s, heap %d MB", strings.TrimSpace(value), m.HeapAlloc>>20)
+			return fmt.Sprintf("RSS %s, heap %d MB", strings.TrimSpace(value), m.HeapAlloc>>20)
 		}
 	}
 	return fmt.Sprintf("heap %d MB", m.HeapAlloc>>20)

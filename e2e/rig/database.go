@@ -683,7 +683,7 @@ func left(err error) bool {
 }
 
 // sign gives a sign of life of a store, if it lives. Each leader of PD has to
-// be told anew.
+// be told again.
 func (d *Database) sign(cluster *model.Cluster, s *store) error {
 	cluster.SetStoreAlive(s.id, s.running)
 	if !s.running {

@@ -89,13 +89,13 @@ func TestARollOfNineMembersTellsLittleAndEverything(t *testing.T) {
 		switch {
 		case strings.Contains(line, "TidbCluster basic: Normal Updated: "): // it may meet a newer version of a group
 		case strings.Contains(line, " DisruptionBegun: ") && strings.Contains(all, " comes first and is not UpToDate"):
-			// A group may take the Lease before it sees that PD has yet to roll, and gives it back.
+			// A group may take the Lease before it sees that PD has not rolled yet, and gives it back.
 		default:
 			assert.True(t, strings.HasPrefix(line, "1× "), "told more than once: %s", line)
 		}
 	}
 	for _, group := range groups {
-		assert.Contains(t, all, group+": Normal RolloutBegun: 3 Instances are to be brought to revision ")
+		assert.Contains(t, all, group+": Normal RolloutBegun: 3 Instances will be updated to revision ")
 		assert.Contains(t, all, group+": Normal RolloutEnded: every Instance is at revision ")
 	}
 }

@@ -123,7 +123,7 @@ func TestAPodToleratesAnUnreachableNodeForTheShortestTimeThatItSays(t *testing.T
 	}{
 		"not at all":          {nil, 0, false},
 		"for some time":       {[]corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: seconds(300)}}, 300, false},
-		"for ever":            {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, 0, true},
+		"forever":             {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, 0, true},
 		"the shorter of two":  {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}, {Key: corev1.TaintNodeUnreachable, TolerationSeconds: seconds(5)}}, 5, false},
 		"another taint":       {[]corev1.Toleration{{Key: "k"}}, 0, false},
 		"only not scheduling": {[]corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}}, 0, false},

@@ -43,7 +43,7 @@ func (j *Journal) logger() logr.Logger {
 			j.refusals = append(j.refusals, prefix+" "+args)
 		}
 		if j.errors != nil && strings.Contains(args, `"error"=`) {
-			_, _ = fmt.Fprintln(j.errors, prefix, args) // for a person to read
+			_, _ = fmt.Fprintln(j.errors, prefix, args) // for a user to read
 		}
 	}, funcr.Options{LogTimestamp: true})
 }

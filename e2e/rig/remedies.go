@@ -58,7 +58,7 @@ func (k *Kubectl) learn(c remedy.Command) {
 }
 
 // remedies tries the commands that statuses print, each kind of message once. A command
-// is right if it can be run while the message stands and is about what a person may
+// is right if it can be run while the message stands and is about what a user may
 // change: see [remedies.judge].
 type remedies struct {
 	watcher *Watcher
@@ -276,7 +276,7 @@ func (r *remedies) there(ctx context.Context, command remedy.Command) bool {
 	return at >= 0
 }
 
-// mayChange says why a person should not do to an object what a command does.
+// mayChange says why a user should not do to an object what a command does.
 func (r *remedies) mayChange(ctx context.Context, command remedy.Command, target Key) error {
 	if target.Kind == "Node" && command.Verb() == "delete" {
 		return r.mayDeleteNode(ctx, target.Name)
@@ -297,7 +297,7 @@ func (r *remedies) mayChange(ctx context.Context, command remedy.Command, target
 		return nil // which nobody takes off again
 	case "delete":
 		if target.Kind == v1alpha1.KindInstance || target.Kind == v1alpha1.KindPDGroup {
-			return nil // it is made anew
+			return nil // it is recreated
 		}
 	case "edit", "patch", "scale":
 		if owner.Kind == v1alpha1.KindTidbCluster && !namesEntry(r.watcher.get(ctx, Key{Kind: owner.Kind, Name: owner.Name}), object) {

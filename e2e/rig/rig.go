@@ -53,7 +53,7 @@ type Options struct {
 	// CertManager has the controllers of cert-manager look after the namespace; after all
 	// namespaces, and ClusterIssuers, with ClusterWide.
 	CertManager bool
-	// Relist is how often the operators' caches are filled anew; zero means never.
+	// Relist is how often the operators' caches are filled again; zero means never.
 	Relist time.Duration
 	// Silence is how long an object may be without a word on why it is not what
 	// its spec asks for; five seconds if zero. Tests that make dozens of members
@@ -69,7 +69,7 @@ type Options struct {
 	// stopping one starts or stops all.
 	OneProcess bool
 
-	// Remedies has every command tried that a status tells a person to run, with what
+	// Remedies has every command tried that a status tells a user to run, with what
 	// this kubectl has shown already; none is tried if nil, but a Test has its own.
 	Remedies *Kubectl
 

@@ -22,9 +22,9 @@ type shell struct {
 
 // paste runs a line, with words that its kubectl is given beside.
 func (s shell) paste(ctx context.Context, line, editor, beside string) error {
-	// A function, not a folder in PATH: the words come last, as a person adds them.
+	// A function, not a folder in PATH: the words come last, as a user adds them.
 	script := fmt.Sprintf("kubectl() { %s \"$@\" %s; }\n%s\n", s.plane.KubectlPath, beside, line)
-	cmd := exec.CommandContext(ctx, "sh", "-c", script) //nolint:gosec // lines that a person is told to paste
+	cmd := exec.CommandContext(ctx, "sh", "-c", script) //nolint:gosec // lines that a user is told to paste
 	cmd.Env = append(os.Environ(),
 		"KUBECONFIG="+s.plane.Kubeconfig, "KUBE_EDITOR="+editor, "KUBECACHEDIR="+filepath.Join(filepath.Dir(s.plane.Kubeconfig), "kubectl"))
 	out, err := cmd.CombinedOutput()

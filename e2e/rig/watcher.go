@@ -218,7 +218,7 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 	return nil
 }
 
-// keep lets an informer of each kind bring the newest versions. Unlike a watch it lists anew when
+// keep lets an informer of each kind bring the newest versions. Unlike a watch it lists again when
 // the API server has forgotten where it was, so versions may be missed.
 func (w *Watcher) keep(ctx context.Context, arrivals chan<- arrival) error {
 	informers := dynamicinformer.NewFilteredDynamicSharedInformerFactory(w.client, 0, w.namespace, nil)
@@ -389,7 +389,7 @@ func (w *Watcher) impatience(key Key, generation int64) *silence {
 }
 
 // claim notes claims that go although nobody consented. One that never had a
-// volume holds nothing, and may be made anew with another class.
+// volume holds nothing, and may be recreated with another class.
 func (w *Watcher) claim(event watch.EventType, object *unstructured.Unstructured) {
 	volume, _, _ := unstructured.NestedString(object.Object, "spec", "volumeName")
 	if object.GetKind() != kindClaim || w.consent[object.GetName()] || volume == "" {

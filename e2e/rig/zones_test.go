@@ -60,7 +60,7 @@ func TestKV19StoresStayEvenlySpreadOverZones(t *testing.T) {
 
 // KV-19: stores that came while a zone was closed are spread over it once the spec says
 // so, and nobody moves before. There are never fewer of them than it asks for.
-func TestKV19StoresAreSpreadAnewWhenTheSpecSaysSo(t *testing.T) {
+func TestKV19StoresAreSpreadAgainWhenTheSpecSaysSo(t *testing.T) {
 	sample, err := os.ReadFile("../../deploy/samples/three-zones.yaml")
 	require.NoError(t, err)
 	r := rig.New(t, plane, rig.Options{ClusterWide: true, Nodes: 6, Database: scenario.Database{Speed: 20, Regions: 6}})

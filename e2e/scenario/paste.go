@@ -19,7 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/remedy"
 )
 
-// Paste is a person who pastes a command that a status prints into a shell. The step
+// Paste is a user who pastes a command that a status prints into a shell. The step
 // waits until the status does, takes the command as it is, and runs it; what comes of it
 // is for the steps after it to await.
 type Paste struct {

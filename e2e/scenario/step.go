@@ -138,7 +138,7 @@ type Node struct {
 	Of string `json:"of"`
 }
 
-// Certificate is a Secret with a certificate that a person makes.
+// Certificate is a Secret with a certificate that a user makes.
 type Certificate struct {
 	// Secrets by name, and for which Services they are: s-pd stands for its name in the
 	// namespace, and *.s-pd-peer for every pod below it. One without is a client's.

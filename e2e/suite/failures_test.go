@@ -54,7 +54,7 @@ func losesNode(t *testing.T, ns string) {
 	query(t, ns)
 }
 
-// losesNodeForGood takes the power of a node away and then does what a person does
+// losesNodeForGood takes the power of a node away and then does what a user does
 // whose machine will not come back: kubectl delete node. The volumes of the local
 // cluster can be used on every node, as those on a network: all members come Ready
 // elsewhere, with their data. Last, a new machine takes the place of the old one.

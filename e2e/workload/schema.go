@@ -19,7 +19,7 @@ const (
 	allBalances    = "SELECT id, balance FROM accounts"
 )
 
-// schema makes the tables anew. Those of rows have no unique key: a row that is there twice is to be
+// schema makes the tables again. Those of rows have no unique key: a row that is there twice is to be
 // found, not refused.
 func schema(c Config) []string {
 	split := ""

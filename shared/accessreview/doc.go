@@ -2,5 +2,5 @@
 //
 // In goes a request with a bearer token. Out comes leave to read, if the API server knows
 // the token and lets its owner get the path. Questions to the API server are bounded in
-// number and time, whoever sends requests.
+// number and time, whatever sends requests.
 package accessreview

@@ -60,7 +60,7 @@ func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter,
 	}, nil
 }
 
-// review returns the HTTP status that a request gets: OK for who may read.
+// review returns the HTTP status that a request gets: OK for a user who may read.
 func (r reviewer) review(request *http.Request) (int, error) {
 	token, found := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 	if !found || token == "" {

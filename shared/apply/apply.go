@@ -43,13 +43,13 @@ type Writer struct {
 	Owner string
 	// Memory of what needed no write; nil remembers nothing.
 	Memory *Memory
-	// Live reads an owner right before an object gets it that has had none; nil asks nobody.
+	// Live reads an owner right before an object gets it that has had none; nil reads nothing.
 	Live client.Reader
 }
 
 // Object applies desired. live is the object as the caller last saw it, nil if
 // it saw none; with live, the write carries its UID, so that an object that was
-// deleted and made anew in the meantime is refused with a conflict instead of
+// deleted and recreated in the meantime is refused with a conflict instead of
 // being overwritten. Without live, an existing object is adopted if its fields
 // allow. Neither of the objects may be changed afterwards.
 func (w Writer) Object(ctx context.Context, desired, live client.Object) (Result, error) {
@@ -67,7 +67,7 @@ func (w Writer) Keeping(ctx context.Context, desired, live client.Object, field 
 
 // Seen is Object that is refused with a conflict if live is not the newest
 // version of the object any more: for objects of which a field is a permission,
-// so that what an outdated version says is not given anew.
+// so that what an outdated version says is not given again.
 func (w Writer) Seen(ctx context.Context, desired, live client.Object) (Result, error) {
 	return w.apply(ctx, change{desired: desired, live: live, version: versionOf(live)})
 }
@@ -138,7 +138,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		want.SetResourceVersion(version)
 	}
 	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
-		if madeAnew(err) {
+		if madeAgain(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 		}
 		return Unchanged, fmt.Errorf("apply %s %s: %w", want.GetKind(), want.GetName(), err)
@@ -146,7 +146,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 	return result, nil
 }
 
-// confirmOwner asks the API server whether who is to own an object is there and stays. One
+// confirmOwner asks the API server whether the future owner of an object exists and stays. One
 // that is deleted with --cascade=orphan lets its objects go, and the cache may not show yet
 // that it is. What it owned then would be deleted by the garbage collector.
 func (w Writer) confirmOwner(ctx context.Context, object *unstructured.Unstructured, owner metav1.OwnerReference) error {
@@ -181,9 +181,9 @@ func keep(want, have map[string]any, field []string) error {
 	return unstructured.SetNestedField(want, value, field...)
 }
 
-// madeAnew reports whether a write was refused because the object has another
+// madeAgain reports whether a write was refused because the object has another
 // UID by now, which the API server calls invalid.
-func madeAnew(err error) bool {
+func madeAgain(err error) bool {
 	_, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	var status apierrors.APIStatus
 	if !ok || !errors.As(err, &status) {

@@ -47,7 +47,7 @@ func Empties(spec *v1alpha1.ComponentSpec) map[string]string {
 }
 
 // decoded returns what a field says, nil if it says nothing. What is no JSON cannot
-// be encoded either, and whoever encodes the object says so.
+// be encoded either, and encoding the object reports that.
 func decoded(raw *runtime.RawExtension) any {
 	if raw == nil {
 		return nil
@@ -90,7 +90,7 @@ func digest(obj client.Object, encoded map[string]any) (string, error) {
 }
 
 // holdsLiterally reports whether live says the same as desired in every literal field
-// that desired says. They are applied as a whole, so that nobody else adds to them.
+// that desired says. They are applied as a whole, so that no other writer adds to them.
 func holdsLiterally(live, desired client.Object) bool {
 	have, ok := live.(v1alpha1.Group)
 	want, too := desired.(v1alpha1.Group)

@@ -36,7 +36,7 @@ func (m *Memory) holds(desired, live client.Object) bool {
 	}
 	value, known := m.found.Get(live.GetUID())
 	last, ok := value.(found)
-	return known && ok && sameSaid(last.live, live) && reflect.DeepEqual(last.desired, desired)
+	return known && ok && equalExceptStatus(last.live, live) && reflect.DeepEqual(last.desired, desired)
 }
 
 // note remembers that live is as desired, or that it is not.
@@ -50,9 +50,9 @@ func (m *Memory) note(desired, live client.Object, asDesired bool) {
 	}
 }
 
-// sameSaid reports whether two versions of an object say the same but for their status.
+// equalExceptStatus reports whether two versions of an object are equal except for their status.
 // The generation counts the changes of a spec, but not for every built-in kind.
-func sameSaid(a, b client.Object) bool {
+func equalExceptStatus(a, b client.Object) bool {
 	if a.GetResourceVersion() == b.GetResourceVersion() {
 		return true
 	}

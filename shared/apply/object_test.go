@@ -81,7 +81,7 @@ func TestObject(t *testing.T) {
 	assert.Equal(t, apply.Updated, do(less, read()))
 	assert.Equal(t, map[string]string{"theirs": "x"}, read().Labels)
 
-	// An object that was made anew in the meantime is not written over.
+	// An object that was recreated in the meantime is not written over.
 	require.NoError(t, api.Delete(ctx, read()))
 	require.Equal(t, apply.Created, do(service(namespace), nil))
 	more := service(namespace)
@@ -232,7 +232,7 @@ func TestAnOrphanIsTakenOverByAnOwnerThatStaysOnly(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, apply.Updated, result)
 	assert.Equal(t, next.UID, read().OwnerReferences[0].UID)
-	// Who has let it go meanwhile is not given back to it by who has yet to hear of that.
+	// A writer with an old view does not return the object to an owner that has released it.
 	seen := read()
 	seen.OwnerReferences = nil
 	require.NoError(t, api.Update(ctx, seen.DeepCopy()))

@@ -17,7 +17,7 @@ import (
 
 // Budget returns the PodDisruptionBudget of all members of one component in a
 // cluster, of whatever group, which lets a drain take one of them at a time, and
-// none while the operators disrupt one themselves: whoever holds the Lease is the
+// none while the operators disrupt one themselves: the holder of the Lease is the
 // one. It counts pods, because Kubernetes cannot count those of an owner without
 // /scale in any other way.
 func Budget(g v1alpha1.Group, s observation.Snapshot, owner metav1.OwnerReference, members int32) *policyv1.PodDisruptionBudget {

@@ -28,7 +28,7 @@ func made(g v1alpha1.Group, pd *v1alpha1.PDGroup, secret Secret) string {
 		return fmt.Sprintf("nothing is signed while PDGroup %s is paused: %s", pd.Name, origin.Of(pd).Unset("paused"))
 	}
 	if issuer != nil {
-		return fmt.Sprintf("%s %s of PDGroup %s is to sign it: kubectl -n %s describe certificate %s", issuer.KindOrDefault(), issuer.Name, pd.Name, g.GetNamespace(), secret.Name)
+		return fmt.Sprintf("%s %s of PDGroup %s has not signed it yet: kubectl -n %s describe certificate %s", issuer.KindOrDefault(), issuer.Name, pd.Name, g.GetNamespace(), secret.Name)
 	}
-	return fmt.Sprintf("the CA of PDGroup %s is to sign it: kubectl -n %s describe pdgroup %s", pd.Name, g.GetNamespace(), pd.Name)
+	return fmt.Sprintf("the CA of PDGroup %s has not signed it yet: kubectl -n %s describe pdgroup %s", pd.Name, g.GetNamespace(), pd.Name)
 }

@@ -33,7 +33,7 @@ func TestSEC01ACertificateWhoseNameIsNotLetInIsNamedBeforeARestart(t *testing.T)
 	}{
 		"anybody":              {nil, nil, "kv", "ops", "db", ""},
 		"all are let in":       {[]string{"kv", "ops", "db", "pd"}, []string{"kv"}, "kv", "ops", "db", ""},
-		"its own members":      {[]string{"ops", "db", "pd"}, nil, "kv", "ops", "db", `Secret basic-tikv-cluster-secret, key tls.crt: its common name is "kv", and TiKVGroup basic-tikv lets connect only ops, db, pd (spec.tls.allowedCommonNames): mend it: kubectl -n shop edit secret basic-tikv-cluster-secret`},
+		"its own members":      {[]string{"ops", "db", "pd"}, nil, "kv", "ops", "db", `Secret basic-tikv-cluster-secret, key tls.crt: its common name is "kv", and TiKVGroup basic-tikv lets connect only ops, db, pd (spec.tls.allowedCommonNames): fix it: kubectl -n shop edit secret basic-tikv-cluster-secret`},
 		"the operators":        {[]string{"kv", "db", "pd"}, nil, "kv", "ops", "db", `Secret basic-cluster-client-secret, key tls.crt: its common name is "ops"`},
 		"another group":        {[]string{"kv", "ops", "pd"}, nil, "kv", "ops", "db", `Secret basic-tidb-cluster-secret, key tls.crt: its common name is "db"`},
 		"PD":                   {[]string{"kv", "ops", "db"}, nil, "kv", "ops", "db", `Secret basic-pd-cluster-secret, key tls.crt: its common name is "pd"`},

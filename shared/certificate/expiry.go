@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// lastPart of a certificate's life is when its end is told of. What renews by itself has
+	// lastPart of a certificate's life is when its end is reported. What renews by itself has
 	// done so by then: cert-manager does when a third is left.
 	lastPart = 10
 	// longestNotice bounds it: a CA may live for decades.
 	longestNotice = 30 * 24 * time.Hour
 )
 
-// Expiring tells of the certificate that ends first, if a person has to renew it by now; empty
+// Expiring tells of the certificate that ends first, if a user has to renew it by now; empty
 // if none has to be. Secrets that are no good are for Judge.
 func (s Secrets) Expiring(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time.Time) string {
 	told, first := "", time.Time{}

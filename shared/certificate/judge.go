@@ -33,7 +33,7 @@ const (
 
 // Secrets are those that a group uses.
 type Secrets struct {
-	// Member is that of the group's own members, Client that of who connects to them,
+	// Member is that of the group's own members, Client that of their clients,
 	// MySQL that which MySQL clients are shown, and Backend that which proxies show to the
 	// servers whose MySQL clients they are.
 	Member, Client, MySQL, Backend Secret
@@ -124,7 +124,7 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	return out
 }
 
-// Judge says what a person has to mend of the certificates of a group before anything is
+// Judge says what a user has to fix of the certificates of a group before anything is
 // made or restarted with them; Done if nothing is. pods are those that there are.
 func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, now time.Time) step.Outcome {
 	if o := mismatch(g, pd); o.Kind != step.KindDone || g.GetTLS() == nil {
@@ -154,7 +154,7 @@ func awaitedFor(g v1alpha1.Group, now time.Time) time.Duration {
 	return lookWhileMade
 }
 
-// Stall ends a step that a person has to help with a certificate.
+// Stall ends a step that a user has to help with a certificate.
 func Stall(message string) step.Outcome {
 	o := step.Stall(v1alpha1.ReasonCertificateInvalid, message)
 	o.After = LookSoon // no watch tells of Secrets
@@ -182,7 +182,7 @@ func mismatch(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
 	return step.Done()
 }
 
-// told says what is wrong with a Secret that a person has to mend.
+// told says what is wrong with a Secret that a user has to fix.
 func told(g v1alpha1.Group, wrong error, secret Secret) string {
 	switch {
 	case errors.Is(wrong, errRefused):
@@ -191,7 +191,7 @@ func told(g v1alpha1.Group, wrong error, secret Secret) string {
 		return fmt.Sprintf("Secret %s does not exist: create it: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
 			secret.Name, g.GetNamespace(), secret.Name)
 	}
-	return fmt.Sprintf("Secret %s, %v: mend it: kubectl -n %s edit secret %s", secret.Name, wrong, g.GetNamespace(), secret.Name)
+	return fmt.Sprintf("Secret %s, %v: fix it: kubectl -n %s edit secret %s", secret.Name, wrong, g.GetNamespace(), secret.Name)
 }
 
 var (
@@ -206,7 +206,7 @@ func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret
 	for _, one := range s.all() {
 		switch {
 		case one.Refused:
-			one.Made = false // nobody but a person can help
+			one.Made = false // only a user can help
 			return one, errRefused
 		case one.Data == nil:
 			return one, errAbsent
@@ -228,7 +228,7 @@ func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret
 	return s.unnamed(g)
 }
 
-// strange says whether the members and who connects to them would not know each other,
+// strange says whether the members and their clients would not trust each other,
 // because different CAs have signed.
 func (s Secrets) strange(pairs map[string]Pair, now time.Time) (Secret, error) {
 	if s.Client.Name == "" || s.Member.Name == "" {

@@ -86,10 +86,10 @@ func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
 		"a Secret is missing":  {Secret{}, Secret{Data: client}, secret + " does not exist: create it: kubectl -n shop create secret generic basic-pd-cluster-secret --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE"},
 		"that of the client":   {Secret{Data: good}, Secret{}, "Secret basic-cluster-client-secret does not exist"},
 		"it may not be read":   {Secret{Refused: true}, Secret{Data: client}, secret + ": the operators may not read Secrets: install them with components/tls"},
-		"a key is missing":     {Secret{Data: with("tls.key", nil)}, Secret{Data: client}, secret + ", key tls.key: it is missing: mend it: kubectl -n shop edit secret basic-pd-cluster-secret"},
-		"no PEM":               {Secret{Data: with("ca.crt", []byte("x"))}, Secret{Data: client}, "key ca.crt: it is no certificate in PEM"},
-		"no certificate":       {Secret{Data: with("tls.crt", []byte("x"))}, Secret{Data: client}, "key tls.crt: it is no certificate in PEM"},
-		"no key":               {Secret{Data: with("tls.key", []byte("x"))}, Secret{Data: client}, "key tls.key: it is no private key in PEM"},
+		"a key is missing":     {Secret{Data: with("tls.key", nil)}, Secret{Data: client}, secret + ", key tls.key: it is missing: fix it: kubectl -n shop edit secret basic-pd-cluster-secret"},
+		"no PEM":               {Secret{Data: with("ca.crt", []byte("x"))}, Secret{Data: client}, "key ca.crt: not a PEM certificate"},
+		"no certificate":       {Secret{Data: with("tls.crt", []byte("x"))}, Secret{Data: client}, "key tls.crt: not a PEM certificate"},
+		"no key":               {Secret{Data: with("tls.key", []byte("x"))}, Secret{Data: client}, "key tls.key: not a PEM private key"},
 		"the key of another":   {Secret{Data: with("tls.key", client["tls.key"])}, Secret{Data: client}, "key tls.key: it belongs to another certificate than the one of key tls.crt"},
 		"a CA that did not":    {Secret{Data: with("ca.crt", data(t, other, pki.Leaf{})["ca.crt"])}, Secret{Data: client}, "key tls.crt: ca.crt of the same Secret has not signed it"},
 		"the client's CA":      {Secret{Data: good}, Secret{Data: data(t, other, pki.Leaf{})}, secret + ", key tls.crt: ca.crt of Secret basic-cluster-client-secret has not signed it"},
@@ -115,7 +115,7 @@ func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
 			assert.Equal(t, step.KindStall, o.Kind)
 			assert.Equal(t, v1alpha1.ReasonCertificateInvalid, o.Reason)
 			assert.Contains(t, o.Message, c.says)
-			assert.Positive(t, o.After, "nothing tells that it was mended")
+			assert.Positive(t, o.After, "nothing tells that it was fixed")
 		})
 	}
 }
@@ -248,7 +248,7 @@ func TestSEC01WhatWasVerifiedOnceIsGoodUntilItsCAEnds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Same(t, &first[0], &again[0], "it is the chain that was found")
 	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now.AddDate(0, 0, 8)))
-	assert.Contains(t, s.Judge(pd, pd, nil, now.AddDate(0, 0, 10)).Message, "ca.crt of the same Secret is no good for it")
+	assert.Contains(t, s.Judge(pd, pd, nil, now.AddDate(0, 0, 10)).Message, "ca.crt of the same Secret does not verify it")
 	for range mostProofs + 1 {
 		_, err := member.prove(member.CA.Clone(), x509.ExtKeyUsageAny, now)
 		require.NoError(t, err)

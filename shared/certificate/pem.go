@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	errNoCertificate = errors.New("it is no certificate in PEM")
-	errNoKey         = errors.New("it is no private key in PEM")
+	errNoCertificate = errors.New("not a PEM certificate")
+	errNoKey         = errors.New("not a PEM private key")
 )
 
 // leafOf returns the first certificate of a PEM text.

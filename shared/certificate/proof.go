@@ -20,7 +20,7 @@ type proof struct {
 	usage x509.ExtKeyUsage
 }
 
-// mostProofs bounds how many are kept of one certificate: each Secret that is read anew has
+// mostProofs bounds how many are kept of one certificate: each Secret that is read again has
 // roots of its own.
 const mostProofs = 16
 

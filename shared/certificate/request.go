@@ -14,7 +14,7 @@ import (
 )
 
 // Request is a certificate that a group needs, and that the operators have made. What it asks
-// for is what Judge asks of a person's.
+// for is what Judge asks of a user's.
 type Request struct {
 	// Secret that is to hold it.
 	Secret string
@@ -26,7 +26,7 @@ type Request struct {
 	Common string
 	// Addresses are its further subject alternative names.
 	Addresses []net.IP
-	// Serves says that it is shown to who connects, Connects that it is shown when connecting.
+	// Serves says that it is a server certificate, Connects that it is a client certificate.
 	Serves, Connects bool
 }
 
@@ -62,7 +62,7 @@ func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
 	return out
 }
 
-// defaultDomain is that of Kubernetes where nobody has chosen another one.
+// defaultDomain is that of Kubernetes unless another was chosen.
 const defaultDomain = "cluster.local"
 
 // withAliases adds to the names of a group's Services the shorter and longer ones by which

@@ -48,7 +48,7 @@ func cluster(pd *v1alpha1.PDGroup) []v1alpha1.Group {
 	return out
 }
 
-// What is asked for is what Judge asks of a person's: one source of names and usages.
+// What is asked for is what Judge asks of a user's: one source of names and usages.
 func TestSEC01WhatIsAskedForPassesTheJudge(t *testing.T) {
 	pd := madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
 	groups := cluster(pd)
@@ -111,7 +111,7 @@ func TestSEC01ASecretThatIsNamedIsAPersons(t *testing.T) {
 	assert.NotContains(t, requests[0].Names, "basic-tidb", "a company's issuer may sign full names only")
 	assert.Empty(t, requests[0].Addresses)
 	assert.Contains(t, Wanted(pd, pd).Judge(pd, pd, nil, now).Message, "Secret mine does not exist: create it: kubectl")
-	assert.Empty(t, Requests(pdGroup(&v1alpha1.PDTLS{}), []v1alpha1.Group{pdGroup(&v1alpha1.PDTLS{})}), "a person brings all")
+	assert.Empty(t, Requests(pdGroup(&v1alpha1.PDTLS{}), []v1alpha1.Group{pdGroup(&v1alpha1.PDTLS{})}), "a user brings all")
 	assert.Empty(t, Requests(pdGroup(nil), []v1alpha1.Group{pdGroup(nil)}))
 }
 
@@ -124,7 +124,7 @@ func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
 	assert.Equal(t, lookWhileMade, o.After)
 	pd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}}
 	assert.Equal(t, LookSoon, s.Judge(pd, pd, nil, now).After, "it has waited for long")
-	assert.Equal(t, "Secret basic-pd-cluster-secret does not exist yet: ClusterIssuer corp of PDGroup basic-pd is to sign it: kubectl -n shop describe certificate basic-pd-cluster-secret", o.Message)
+	assert.Equal(t, "Secret basic-pd-cluster-secret does not exist yet: ClusterIssuer corp of PDGroup basic-pd has not signed it yet: kubectl -n shop describe certificate basic-pd-cluster-secret", o.Message)
 	s.Member.Said, s.Member.Blocked = "cert-manager says no", true
 	o = s.Judge(pd, pd, nil, now)
 	assert.Equal(t, step.KindStall, o.Kind)
@@ -136,7 +136,7 @@ func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
 	pd = madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
 	s = Wanted(pd, pd)
 	s.Member.Data = map[string][]byte{}
-	assert.Equal(t, "Secret basic-pd-cluster-secret, key ca.crt: it is missing: the CA of PDGroup basic-pd is to sign it: kubectl -n shop describe pdgroup basic-pd", s.Judge(pd, pd, nil, now).Message)
+	assert.Equal(t, "Secret basic-pd-cluster-secret, key ca.crt: it is missing: the CA of PDGroup basic-pd has not signed it yet: kubectl -n shop describe pdgroup basic-pd", s.Judge(pd, pd, nil, now).Message)
 }
 
 func TestSEC01ARequestTellsWhatASecretLacks(t *testing.T) {
@@ -196,7 +196,7 @@ func TestSEC01MembersDoNotStartBetweenTwoAuthorities(t *testing.T) {
 	assert.Contains(t, o.Message, "Secret basic-cluster-client-secret, keys ca.crt and tls.crt: other authorities than those of Secret basic-pd-cluster-secret")
 	s.Client.Data["ca.crt"] = both
 	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
-	assert.NotEqual(t, was, s.Trust(), "members start anew with both")
+	assert.NotEqual(t, was, s.Trust(), "members start again with both")
 	status := s.Statuses(now)
 	assert.Equal(t, s.Trust(), status[0].Trust)
 	s.Member.Data = data(t, before, pki.Leaf{Names: sans()})
@@ -248,7 +248,7 @@ func TestSEC01APauseThatKeepsACertificateFromBeingSignedIsNamed(t *testing.T) {
 		if source.Issuer == nil {
 			assert.Contains(t, s.Expiring(pd, pd, now), "or what has signed it, and was not renewed: "+pause, name)
 		} else {
-			assert.Contains(t, s.Expiring(pd, pd, now), "Issuer corp of PDGroup basic-pd is to sign it", "cert-manager renews all the same")
+			assert.Contains(t, s.Expiring(pd, pd, now), "Issuer corp of PDGroup basic-pd has not signed it yet", "cert-manager renews all the same")
 		}
 	}
 }

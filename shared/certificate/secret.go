@@ -25,8 +25,8 @@ type Secret struct {
 	Written time.Time
 	// Refused says that the operator may not read it.
 	Refused bool
-	// Made says that the issuer or the CA of the cluster makes it, Said what is known of why
-	// it has not; empty if nothing is. Blocked says that only a person can help.
+	// Made says that the issuer or the CA of the cluster makes it, Said why
+	// it has not; empty if nothing is. Blocked says that only a user can help.
 	Made    bool
 	Said    string
 	Blocked bool
@@ -80,7 +80,7 @@ func Parse(data map[string][]byte) (Pair, error) {
 	}
 	out := Pair{CA: x509.NewCertPool(), above: x509.NewCertPool(), proofs: &proofs{}}
 	if !out.CA.AppendCertsFromPEM(data[v1alpha1.TLSKeyCA]) {
-		return Pair{}, fmt.Errorf("key %s: it is no certificate in PEM", v1alpha1.TLSKeyCA)
+		return Pair{}, fmt.Errorf("key %s: not a PEM certificate", v1alpha1.TLSKeyCA)
 	}
 	var err error
 	if out.Certificate, err = tls.X509KeyPair(data[v1alpha1.TLSKeyCert], data[v1alpha1.TLSKeyKey]); err != nil {
@@ -125,7 +125,7 @@ func belongs(leaf *x509.Certificate, key any) bool {
 		private, same := key.(ed25519.PrivateKey)
 		return same && public.Equal(private.Public())
 	}
-	return true // whatever it is, it is not told apart here
+	return true // whatever it is, it is not distinguished here
 }
 
 // use is what a certificate is shown for.
@@ -175,7 +175,7 @@ func unsigned(err error) string {
 	if errors.As(err, &unknown) {
 		return "has not signed it"
 	}
-	return "is no good for it: " + err.Error() // such as that it has expired
+	return "does not verify it: " + err.Error() // such as that it has expired
 }
 
 // shortest returns the certificate that ends first: a Secret's own, or one above it.

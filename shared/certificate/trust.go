@@ -8,10 +8,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// digestBytes are as many as tell digests apart that a person compares.
+// digestBytes are as many as tell digests apart that a user compares.
 const digestBytes = 5
 
-// Trust is a digest of the authorities that who uses a Secret trusts, and of the one that has
+// Trust is a digest of the CAs that the users of a Secret trust, and of the one that has
 // signed its certificate; empty if there is no certificate.
 func (s Secret) Trust() string {
 	pair, _ := s.Pair() // none has none

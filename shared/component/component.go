@@ -41,7 +41,7 @@ type Preparation struct {
 }
 
 // Component answers what the planner asks about members of one kind. Everything is pure. What
-// may be done is a Verdict, which refuses where nobody has judged.
+// may be done is a Verdict, which refuses unless it was judged.
 type Component interface {
 	// NotServing reports that a member does not work and so adds nothing to its database.
 	// It may be restarted at any moment and without the Lease, so that every mistake can
@@ -70,7 +70,7 @@ type Component interface {
 	LeaderCount(i *v1alpha1.Instance) int
 	// AllowsRemoval says whether a scale-in can remove members, all of them together. It is
 	// asked before the first side effect.
-	AllowsRemoval(victims []*v1alpha1.Instance) verdict.Verdict
+	AllowsRemoval(leaving []*v1alpha1.Instance) verdict.Verdict
 	// MaxConcurrentRemovals bounds how many members leave the database at the same time.
 	MaxConcurrentRemovals() int
 	// RestartsWhenDeleted reports whether a member whose Instance is being deleted serves,

@@ -27,7 +27,7 @@ func NewInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 	}
 	i := &v1alpha1.Instance{ObjectMeta: workload.Meta(g, names.Instance(g.GetName(), slot))}
 	if owner := metav1.GetControllerOf(g); owner != nil && owner.Kind == v1alpha1.KindTidbCluster {
-		i.Labels[v1alpha1.LabelUmbrella] = owner.Name // what its messages have a person edit
+		i.Labels[v1alpha1.LabelUmbrella] = owner.Name // what its messages have a user edit
 	}
 	i.Finalizers = member.Finalizers(nil)
 	i.Spec = v1alpha1.InstanceSpec{

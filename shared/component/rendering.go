@@ -26,7 +26,7 @@ type Rendering struct {
 	// from; nil if there is none.
 	Services      []*corev1.Service
 	ServiceInputs any
-	// Blocked says what a person has to mend before anything is made or restarted; the
+	// Blocked says what a user has to fix before anything is made or restarted; the
 	// zero value if nothing is.
 	Blocked step.Outcome
 	// Gate must be open before the first pod is started.

@@ -13,7 +13,7 @@ import (
 const maxHeadline = 80
 
 // Headline returns what kubectl get tells of the object in one word and one short
-// line: what a person must mend, else what keeps it from serving, else what keeps
+// line: what a user must fix, else what keeps it from serving, else what keeps
 // it from its spec, else what is out of the ordinary. The word is empty when there
 // is nothing to tell.
 func (s *Set) Headline() (reason, message string) {

@@ -97,14 +97,14 @@ func (s *Set) List() []metav1.Condition {
 	return out
 }
 
-// told lists the conditions whose turns are worth an Event: the rest follow from
+// told lists the conditions whose changes are worth an Event: the rest follow from
 // them or lead to them, and can be read in status.
 func told() []string {
 	return []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate, v1alpha1.ConditionStalled, v1alpha1.ConditionPaused, v1alpha1.ConditionBootstrapped, v1alpha1.ConditionQuorumHealthy}
 }
 
-// notable lists the reasons of an UpToDate that is not True which are told although
-// nothing is done: a person has put it off, or has to make room.
+// notable lists the reasons of an UpToDate that is not True which cause an Event although
+// nothing is done: a user has put it off, or has to make room.
 func notable() []string {
 	return []string{v1alpha1.ReasonUpdateHeld, v1alpha1.ReasonPodUnschedulable}
 }
@@ -120,7 +120,7 @@ func (s *Set) Transitions() []metav1.Condition {
 		before := meta.FindStatusCondition(s.old, c.Type)
 		switch {
 		case c.Type == v1alpha1.ConditionUpToDate && c.Status != metav1.ConditionTrue:
-			// That a roll goes on is told step by step; what keeps it from going on is not.
+			// The steps of a roll cause Events; what blocks it does not.
 			if slices.Contains(notable(), c.Reason) && (before == nil || before.Reason != c.Reason) {
 				out = append(out, c)
 			}

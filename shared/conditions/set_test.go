@@ -120,7 +120,7 @@ func TestALongMessageHasWholeCommandsOnly(t *testing.T) {
 	assert.True(t, strings.HasSuffix(message, first+"or consent: ..."), message)
 }
 
-func TestTransitionsAreWhatAPersonWantsToHear(t *testing.T) {
+func TestTransitionsAreWhatAUserWantsToHear(t *testing.T) {
 	put := func(status metav1.ConditionStatus, kind, reason string) func(*conditions.Set) {
 		return func(s *conditions.Set) { s.Put(kind, status, reason, "m") }
 	}

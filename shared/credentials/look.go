@@ -159,7 +159,7 @@ func (s *Store) inUse() []types.NamespacedName {
 }
 
 // changed returns the groups that use a Secret if it is not what it was, and has them read it
-// anew.
+// again.
 func (s *Store) changed(key types.NamespacedName, state string) []user {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 // read for is edited: those on the move are looked at several times a second.
 const fresh = 2 * time.Second
 
-// soon is the same of a Secret that was not there: somebody waits for it.
+// soon is the same of a Secret that was not there: something waits for it.
 const soon = 200 * time.Millisecond
 
 // Store is what an operator connects with. Its methods may be used concurrently.
@@ -74,7 +74,7 @@ func New(now func() time.Time) *Store {
 
 // Observe reads the Secrets that a group uses, and has its cluster connected to with the
 // client certificate among them. What was good is used on while a Secret is missing or no
-// good, so that a mistake cuts nobody off.
+// good, so that a mistake cuts no client off.
 func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Group, pd *v1alpha1.PDGroup) (certificate.Secrets, error) {
 	out := certificate.Wanted(g, pd)
 	for _, secret := range []*certificate.Secret{&out.Member, &out.Client, &out.MySQL, &out.Backend} {
@@ -252,7 +252,7 @@ func (s *Store) Members(g v1alpha1.Group) *tls.Config {
 	}
 	config, err := s.PD(types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
 	if err != nil || config == nil {
-		// Nobody is trusted: the group is Stalled anyway, and says why.
+		// No certificate is trusted: the group is Stalled anyway, and says why.
 		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 	}
 	config = config.Clone()

@@ -114,7 +114,7 @@ func TestSEC01ASecretThatWasNotThereIsReadAgainSoon(t *testing.T) {
 	assert.Equal(t, 1, look(time.Second), "what is there is kept for longer")
 }
 
-func TestSEC01TheClientCertificateIsTakenAnewWhenItsSecretChanges(t *testing.T) {
+func TestSEC01TheClientCertificateIsTakenAgainWhenItsSecretChanges(t *testing.T) {
 	s := newStage()
 	s.observe(t)
 	_, err := s.store.PD(s.key())
@@ -245,7 +245,7 @@ func TestSEC01AGroupAtRestIsWokenWhenItsSecretsChange(t *testing.T) {
 		assert.Equal(t, []string{"a-tikv"}, ofKV, c.name)
 		secrets, err := s.store.Observe(t.Context(), s.secrets, s.pd, s.pd)
 		require.NoError(t, err)
-		assert.Equal(t, s.data["a-cluster-client-secret"], secrets.Client.Data, "%s: it is read anew", c.name)
+		assert.Equal(t, s.data["a-cluster-client-secret"], secrets.Client.Data, "%s: it is read again", c.name)
 		read()
 		quiet(c.name + ": once")
 	}

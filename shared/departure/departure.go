@@ -68,7 +68,7 @@ func HasLeft(c storestate.State, m storestate.Match) bool {
 	return c.TrustPD.Allowed() && c.Snapshot.PD.Bootstrapped && len(c.Snapshot.PD.Stores) > 0 && m.Store == nil && m.Recorded != "" && m.Own.Allowed()
 }
 
-// RestartsWhenDeleted implements component.Component: a member that is to stay is let go when its
+// RestartsWhenDeleted implements component.Component: a member that is to stay is released when its
 // leaders are elsewhere and no other one is missing, unless it adds nothing anyway.
 // That is not known of a store which is not the one it should be, and deleting its
 // Instance is what repairs it.

@@ -152,7 +152,7 @@ func releaseHolder(task planning.Task, holder *v1alpha1.Instance, due []componen
 	}
 	task.PermitStop(holder)
 	recheckNotServing(task, holder)
-	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", holder.Name))
+	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being recreated", holder.Name))
 }
 
 // awaitReturn waits for those of all that have been stopped and are not due any more.
@@ -181,7 +181,7 @@ func awaitReturn(task planning.Task, all []*v1alpha1.Instance, due []component.D
 			if isRecreatedMember(task.Snapshot, task.Rendering, i) {
 				// The annotation comes first: by it the store may lead again.
 				task.Disrupted[i.Name] = member.Restart
-				wait(step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRecovering, "Instance "+i.Name+" has been made anew"))
+				wait(step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRecovering, "Instance "+i.Name+" has been recreated"))
 			}
 			continue // nothing has been done to it
 		}

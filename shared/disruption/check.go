@@ -27,7 +27,7 @@ func mayWaitLonger(task planning.Task, d component.Disruption) bool {
 	return task.Snapshot.Hold.Instance == "" || task.Snapshot.Now.Sub(task.Snapshot.Hold.Since) < transientTimeout
 }
 
-// checkStart says why a disruption may not begin, whoever holds the Lease; Done if it may.
+// checkStart says why a disruption may not begin, whichever member holds the Lease; Done if it may.
 func checkStart(task planning.Task, d component.Disruption) step.Outcome {
 	if hold := rollout.CheckUserHolds(task.Group, task.WithPlannedRevisions(task.Snapshot), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
 		return hold

@@ -4,7 +4,7 @@
 //
 // In go the members that are to be restarted or removed; out come the change of the
 // Lease, calls to PD, permissions, and why others wait. The Lease, PD and the Instances
-// are all the state there is: whoever begins at any step goes on from there. Everything
+// are all the state there is: a run that begins at any step goes on from there. Everything
 // is pure; what a permission rests on is written down as a Recheck, which is asked again
 // right before.
 package disruption

@@ -16,7 +16,7 @@ import (
 
 // undoForLostHolder has PD undo what was prepared for a TiKV store whose Instance is gone,
 // before a member of another kind takes the Lease: the Lease alone tells that it was the
-// operators who keep leaders off that store, and off those of its batch (KV-15). A
+// operators that keep leaders off that store, and off those of its batch (KV-15). A
 // TiKVGroup does so by itself, if one is left and not paused. PD may take the Lease while
 // PD does not answer: it may be what has to be repaired.
 func undoForLostHolder(task planning.Task, d component.Disruption) step.Outcome {
@@ -33,11 +33,11 @@ func undoForLostHolder(task planning.Task, d component.Disruption) step.Outcome 
 		return step.Done()
 	}
 	task.Calls = append(task.Calls, calls...)
-	return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be let lead again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
+	return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be allowed leaders again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
 }
 
 // RecheckLostHolder records that PD keeps leaders off no store of a Lease whose holder is
-// gone: the last order may be younger than the last poll. If PD is known to, it is told to
+// gone: the last order may be younger than the last poll. If PD is known to, it is ordered to
 // stop, and that must not wait.
 func RecheckLostHolder(task planning.Task) {
 	held := task.Snapshot.Lease

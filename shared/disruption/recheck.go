@@ -41,8 +41,8 @@ func recheckPreparation(task planning.Task, d component.Disruption, begun time.T
 		if may := verdict.All(now.Allows(d), now.AllowsNow(d)); !may.Allowed() && now.NeedsLease(d) {
 			return may
 		}
-		if anew := now.Prepare(d, begun); anew.Ready != planned.Ready || !slices.Equal(anew.Calls, planned.Calls) {
-			return verdict.Refuse("PD says something else by now")
+		if again := now.Prepare(d, begun); again.Ready != planned.Ready || !slices.Equal(again.Calls, planned.Calls) {
+			return verdict.Refuse("PD's state has changed")
 		}
 		return verdict.Allow()
 	})
@@ -122,7 +122,7 @@ func recheckBatch(task planning.Task, all []*v1alpha1.Instance, due []component.
 		}
 		for _, d := range due {
 			if !now.NotServing(d.Instance) && !now.Prepare(d, begun).Ready {
-				return verdict.Refuse("PD says something else by now")
+				return verdict.Refuse("PD's state has changed")
 			}
 		}
 		return verdict.Allow()

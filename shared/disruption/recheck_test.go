@@ -78,13 +78,13 @@ func TestWhatCannotBeTakenBackRestsOnWhatPDSaysNow(t *testing.T) {
 		}, pd.View{Leader: "b"}, ""},
 		"a stop of who leads by now": {func(p *planning.Plan) {
 			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
-		}, pd.View{Leader: "a"}, "PD says something else by now"},
+		}, pd.View{Leader: "a"}, "PD's state has changed"},
 		"a stop when PD has fallen silent": {func(p *planning.Plan) {
 			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Err: errors.New("refused")}, "PD does not answer"},
 		"a removal of who leads by now": {func(p *planning.Plan) {
 			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, remove, time.Time{}, then.Prepare(remove, time.Time{}))
-		}, pd.View{Leader: "a"}, "PD says something else by now"},
+		}, pd.View{Leader: "a"}, "PD's state has changed"},
 		"a removal that is still safe": {func(p *planning.Plan) {
 			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, remove, time.Time{}, then.Prepare(remove, time.Time{}))
 		}, pd.View{Leader: "b"}, ""},

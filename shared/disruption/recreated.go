@@ -30,16 +30,16 @@ func recreatingGroup(g v1alpha1.Group, d component.Disruption) string {
 func resumeForRecreated(task planning.Task) step.Outcome {
 	recreated := task.Snapshot.Instance(task.Snapshot.Lease.Holder.Instance)
 	if slot, _ := task.Snapshot.RecreatedSlot(task.Group); task.Snapshot.RetiredSlots[slot] {
-		task.Lease = planning.LeaseChange{Release: true, Why: "its claim is retired, and nobody comes in its place"}
+		task.Lease = planning.LeaseChange{Release: true, Why: "its claim is retired; no replacement will be created"}
 		return step.Done()
 	}
 	if recreated == nil || recreated.DeletionTimestamp != nil && !member.HasMemberFinalizer(recreated) {
-		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", task.Snapshot.Lease.Holder.Instance))
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being recreated", task.Snapshot.Lease.Holder.Instance))
 	}
 	d := component.Disruption{Instance: recreated, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: task.Target.Hash}
 	task.Disrupted[recreated.Name] = member.Restart
 	if !member.PreparationStarted(recreated) {
-		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has been made anew", recreated.Name))
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has been recreated", recreated.Name))
 	}
 	return keepLease(task, d)
 }
@@ -54,7 +54,7 @@ func PlanRecreated(task planning.Task, slot int32) error {
 	}
 	task.Instances = append(task.Instances, planning.InstanceChange{Desired: recreated})
 	task.Notes = append(task.Notes, fmt.Sprintf("create Instance %s, which was deleted and is suspended", recreated.Name))
-	task.Outcome = step.Worst(task.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being made anew", recreated.Name)))
+	task.Outcome = step.Worst(task.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being recreated", recreated.Name)))
 	return nil
 }
 

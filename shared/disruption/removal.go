@@ -12,7 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// beginsWith names a member that serves and is told to leave by this plan; empty if there
+// beginsWith names a member that serves and that this plan removes; empty if there
 // is none.
 func beginsWith(out *planning.Removal, r component.Rendering) string {
 	for _, i := range slices.SortedFunc(planning.InstancesOf(out.Candidates), member.BySlot) {

@@ -80,7 +80,7 @@ func releaseUnsafe(plan *planning.Plan, d component.Disruption, reason string) s
 }
 
 // waitForTransient keeps the Lease of a member that is ready to be stopped, until what is
-// in the way has passed or has taken too long. To prepare it anew would cause the same
+// in the way has passed or has taken too long. To prepare it again would cause the same
 // obstacle again. A member that may be stopped at any moment keeps it in any case.
 func waitForTransient(task planning.Task, d component.Disruption, reason string) step.Outcome {
 	if !mayWaitLonger(task, d) && !member.IsStopPending(d.Instance) {
@@ -98,7 +98,7 @@ func finishDisruption(task planning.Task, holder *v1alpha1.Instance, work []comp
 	}
 	if holder.DeletionTimestamp != nil && !member.HasMemberFinalizer(holder) {
 		if member.IsDrained(holder) {
-			// Its pod may take for ever to stop, and nobody misses the member any more.
+			// Its pod may never finish stopping, and the member is no longer missed.
 			return releaseLease(task.Plan, work, holder, "its member has left")
 		}
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
@@ -123,7 +123,7 @@ func finishDisruption(task planning.Task, holder *v1alpha1.Instance, work []comp
 	delete(task.Disrupted, holder.Name)
 	recheckRecovery(task, holder, task.Snapshot.Lease)
 	if stays {
-		return releaseLease(task.Plan, work, holder, "its pod is not stopped, for a claim of it is being deleted")
+		return releaseLease(task.Plan, work, holder, "its pod is not stopped, because a claim of it is being deleted")
 	}
 	return releaseLease(task.Plan, work, holder, "it serves again")
 }
@@ -149,7 +149,7 @@ func ReleaseWhileSuspended(task planning.Task) {
 	i := observation.HolderOf(task.Snapshot)
 	if task.Snapshot.AwaitsRecreation(task.Group) {
 		if slot, ok := names.Slot(task.Group.GetName(), task.Snapshot.Lease.Holder.Instance); ok && task.Snapshot.RetiredSlots[slot] {
-			task.Lease = planning.LeaseChange{Release: true, Why: "the claim of its holder is retired, and none comes in its place"}
+			task.Lease = planning.LeaseChange{Release: true, Why: "its holder's claim is retired; no replacement will be created"}
 			return
 		}
 		i = task.Snapshot.Instance(task.Snapshot.Lease.Holder.Instance)

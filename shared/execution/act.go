@@ -46,7 +46,7 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 		}
 	}
 	if o := callPD(ctx, env, g, plan.Evictions); o.Kind == step.KindFail && plan.Outcome.Reason == v1alpha1.ReasonEvictingLeaders {
-		// It holds nobody up: what is waited for tells why.
+		// It blocks nothing: what is waited for reports why.
 		return step.Wait("PD", plan.Outcome.After, plan.Outcome.Reason, plan.Outcome.Message+": "+o.Message)
 	}
 	return wait
@@ -97,10 +97,10 @@ func applyInstances(ctx context.Context, env operator.Env, g v1alpha1.Group, s o
 	tellCreated(env, g, plan.Instances, results)
 	if at := slices.IndexFunc(taken, func(claim string) bool { return claim != "" }); at >= 0 {
 		return step.Wait("PersistentVolumeClaim", time.Second, v1alpha1.ReasonCreating,
-			fmt.Sprintf("Instance %s is not made, for claim %s is that of a member that has left: another slot is taken as soon as the operator sees that", plan.Instances[at].Desired.Name, taken[at])), o
+			fmt.Sprintf("Instance %s is not created, because claim %s belongs to a member that has left: another slot is taken as soon as the operator sees that", plan.Instances[at].Desired.Name, taken[at])), o
 	}
 	if at := slices.IndexFunc(results, func(r apply.Result) bool { return r == apply.Created || r == apply.Updated }); at >= 0 && plan.Outcome.Kind == step.KindDone {
-		// The plan was made from what the Instances said of their old specs.
+		// The plan was made from the Instances' status of their old specs.
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonProgressing, "Instance "+plan.Instances[at].Desired.Name+" has just been changed"), o
 	}
 	return step.Done(), o

@@ -32,7 +32,7 @@ func outcomeOfError(err error) step.Outcome {
 	return step.Done()
 }
 
-// applyService applies a Service, unless somebody else holds its name.
+// applyService applies a Service, unless another owner holds its name.
 func applyService(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, service *corev1.Service) step.Outcome {
 	if have, ok := s.Services[service.Name]; ok {
 		return applyOne(ctx, env, service, have)
@@ -43,7 +43,7 @@ func applyService(ctx context.Context, env operator.Env, g v1alpha1.Group, s obs
 	return applyOne(ctx, env, service, nil)
 }
 
-// checkServiceName stalls before a Service that somebody else has made under one of the
+// checkServiceName stalls before a Service that another owner has made under one of the
 // group's names. The cache holds only what the suite made, and a write would
 // take the Service over.
 func checkServiceName(ctx context.Context, env operator.Env, g v1alpha1.Group, name string) step.Outcome {
@@ -63,7 +63,7 @@ func checkServiceName(ctx context.Context, env operator.Env, g v1alpha1.Group, n
 	return step.Done()
 }
 
-// applyNew applies an object that the operator's cache does not show, unless somebody
+// applyNew applies an object that the operator's cache does not show, unless another
 // else has one of that name: the cache holds only what the suite made, and a write
 // would take the object over.
 func applyNew(ctx context.Context, env operator.Env, g v1alpha1.Group, desired client.Object, own map[string]string) step.Outcome {
@@ -91,10 +91,10 @@ func isOurs(there, desired metav1.Object, own map[string]string) bool {
 	})
 }
 
-// nameTaken stalls before an object of somebody else under a name that the group
+// nameTaken stalls before an object of another owner under a name that the group
 // needs.
 func nameTaken(g v1alpha1.Group, kind, name string) step.Outcome {
-	o := step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("%s %s exists and belongs to somebody else, and is not touched: delete it (kubectl -n %s delete %s %s) or give the group another name",
+	o := step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("%s %s exists and belongs to another owner, and is not touched: delete it (kubectl -n %s delete %s %s) or give the group another name",
 		kind, name, g.GetNamespace(), strings.ToLower(kind), name))
 	o.After = observation.RetryPeriod
 	return o
@@ -164,13 +164,13 @@ func applyOne(ctx context.Context, env operator.Env, desired, live client.Object
 }
 
 // applyOutcome tells how an apply ended. What the API server refuses as invalid is
-// for a person to mend; everything else is tried again.
+// for a user to fix; everything else is tried again.
 func applyOutcome(desired client.Object, err error) step.Outcome {
 	switch {
 	case err == nil:
 		return step.Done()
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		// The cause may go without the spec: a port that somebody else holds, a
+		// The cause may go without the spec: a port that another Service holds, a
 		// policy of the cluster.
 		o := step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
 		o.After = observation.RetryPeriod

@@ -74,7 +74,7 @@ func TestNothingOfAStrangerIsTakenOver(t *testing.T) {
 			}
 			assert.Equal(t, step.KindStall, o.Kind, o.Message)
 			assert.Equal(t, v1alpha1.ReasonNameConflict, o.Reason)
-			assert.Contains(t, o.Message, name+" exists and belongs to somebody else")
+			assert.Contains(t, o.Message, name+" exists and belongs to another owner")
 			kind, object, _ := strings.Cut(name, " ")
 			assert.Contains(t, o.Message, "kubectl -n ns delete "+strings.ToLower(kind)+" "+object)
 			assert.NotZero(t, o.After, "no watch tells when it goes")

@@ -28,7 +28,7 @@ import (
 
 // The status of what is being deleted is only written to the version that was seen. That
 // it has changed since is no failure: it is looked at again when the cache shows it.
-func TestAStatusThatMeetsANewerVersionIsWrittenAnew(t *testing.T) {
+func TestAStatusThatMeetsANewerVersionIsWrittenAgain(t *testing.T) {
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
 	newer := apierrors.NewConflict(schema.GroupResource{}, "kv", nil)

@@ -24,7 +24,7 @@ import (
 
 // confirm looks at an Instance in the API server before it is made or its pod
 // may be stopped: the plan must not rest on a cache that lags. A member that
-// serves is stopped only for who holds the Lease at that moment, if it needs it.
+// serves is stopped only if it holds the Lease at that moment, if it needs it.
 func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, change planning.InstanceChange) step.Outcome {
 	if !permitsStop(change) {
 		return step.Done()
@@ -53,7 +53,7 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s observat
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
 	if now.Holder != s.Lease.Holder || !now.Covers(change.Live) {
-		return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" does not hold the Lease any more")
+		return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" no longer holds the Lease")
 	}
 	return step.Done()
 }
@@ -154,7 +154,7 @@ func ConfirmPD(ctx context.Context, env operator.Env, g v1alpha1.Group, plan pla
 	now := env.PD.Ask(ctx, types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
 	for _, c := range plan.Rechecks {
 		if may := c.Still(now); !may.Allowed() {
-			clear(plan.Drained) // nobody is told so
+			clear(plan.Drained) // none is reported
 			return step.Conflict(v1alpha1.ReasonUnsafe, "Instance "+c.Instance+" is not disrupted: "+may.Reason())
 		}
 	}

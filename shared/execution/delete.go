@@ -19,7 +19,7 @@ import (
 )
 
 // deleteObjects deletes Instances whose member has left or is dead, and revisions that
-// nobody needs. Each is read from the API server first.
+// nothing needs. Each is read from the API server first.
 func deleteObjects(ctx context.Context, env operator.Env, g v1alpha1.Group, plan planning.Plan) step.Outcome {
 	worst := step.Done()
 	for _, i := range plan.Deletes {
@@ -39,7 +39,7 @@ func deleteObjects(ctx context.Context, env operator.Env, g v1alpha1.Group, plan
 		live.SetGroupVersionKind(gvk)
 		done, o := deleteLive(ctx, env, live, object, "")
 		if done {
-			status.Note(ctrl.LoggerFrom(ctx), status.About{Object: g, Reason: "Deleted"}, "deleted %s %s, which nothing uses any more", gvk.Kind, object.GetName())
+			status.Note(ctrl.LoggerFrom(ctx), status.About{Object: g, Reason: "Deleted"}, "deleted %s %s, which is no longer used", gvk.Kind, object.GetName())
 		}
 		worst = step.Worst(worst, o)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// takeLease takes the disruption Lease. Who comes second learns it from the
+// takeLease takes the disruption Lease. The second to take it learns that from the
 // Lease's watch.
 func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, change planning.LeaseChange) step.Outcome {
 	if s.PDGroup == nil {
@@ -45,7 +45,7 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observ
 	return step.Done()
 }
 
-// leaseTaken tells a Lease that somebody else has made under the name from one that the
+// leaseTaken tells a Lease that another owner has made under the name from one that the
 // cache does not show yet.
 func leaseTaken(ctx context.Context, env operator.Env, g v1alpha1.Group) step.Outcome {
 	name := lease.Name(g.PDGroupName())

@@ -63,7 +63,7 @@ func tellRollout(env operator.Env, g v1alpha1.Group, was v1alpha1.GroupStatus, c
 		if changes != "" {
 			changes = ": " + changes
 		}
-		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutBegun", "Rollout", "%d Instances are to be brought to revision %s; so far it was %s%s", is.Replicas, is.UpdateRevision, was.UpdateRevision, changes)
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutBegun", "Rollout", "%d Instances will be updated to revision %s from %s%s", is.Replicas, is.UpdateRevision, was.UpdateRevision, changes)
 	}
 	if was.CurrentRevision != "" && is.CurrentRevision != was.CurrentRevision {
 		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutEnded", "Rollout", "every Instance is at revision %s", is.CurrentRevision)

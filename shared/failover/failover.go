@@ -152,14 +152,14 @@ func Explain(c storestate.State, o step.Outcome) step.Outcome {
 	lost, few := deadStores(c)
 	living := Staying(lost)
 	if len(living) == 0 {
-		return o // how far a replacement is, is told elsewhere
+		return o // the progress of a replacement is reported elsewhere
 	}
-	what := "it is replaced by another one, for good"
+	what := "another store replaces it for good"
 	switch {
 	case !few:
-		what = fmt.Sprintf("nothing is added or taken away, for %d stores are, more than spec.failover.max: find out what they have in common: kubectl -n %s get instances", len(lost), c.Group.GetNamespace())
+		what = fmt.Sprintf("nothing is added or removed, because %d stores are down, more than spec.failover.max: find out what they have in common: kubectl -n %s get instances", len(lost), c.Group.GetNamespace())
 	case failoverPolicy(c) == v1alpha1.AddOnFailover:
-		what = "there is another one in its place until it is back"
+		what = "another store replaces it until it is back"
 	}
 	i := living[0]
 	return step.Worst(step.Wait("PD", time.Minute, v1alpha1.ReasonReplacing,

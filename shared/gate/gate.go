@@ -17,7 +17,7 @@ type Result struct {
 	// Message says what the gate waits for and who must act; empty when open.
 	Message string
 	// Lagging says that it is closed for nothing but that the object has been edited
-	// and its operator has yet to say that it is still Ready.
+	// and its operator has not yet reported that it is still Ready.
 	Lagging bool
 }
 
@@ -43,14 +43,14 @@ func Require(kind string, object metav1.Object, conditions []metav1.Condition, c
 	case c == nil:
 		before := meta.FindStatusCondition(conditions, conditionType)
 		return Result{
-			Message: fmt.Sprintf("%s has no current condition %s: its operator has yet to look at it", name, conditionType),
+			Message: fmt.Sprintf("%s has no current condition %s: its operator has not processed it yet", name, conditionType),
 			Lagging: before != nil && before.Status == metav1.ConditionTrue,
 		}
 	case c.Status == metav1.ConditionTrue:
 		return Result{Open: true}
 	}
 	// The other object's own message would change with every step that it takes,
-	// and with it the status of everything that waits. What a person must mend is
+	// and with it the status of everything that waits. What a user must fix is
 	// worth repeating.
 	if stalled := Current(conditions, object.GetGeneration(), v1alpha1.ConditionStalled); stalled != nil {
 		return Result{Message: fmt.Sprintf("%s is stalled: %s", name, stalled.Message)}

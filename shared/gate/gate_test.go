@@ -26,9 +26,9 @@ func TestPDGroupGate(t *testing.T) {
 		message string
 	}{
 		"opens on a current Ready":                 {pdGroup(2, 2, metav1.ConditionTrue), true, ""},
-		"refuses an answer to an older generation": {pdGroup(2, 1, metav1.ConditionTrue), false, "its operator has yet to look at it"},
+		"refuses an answer to an older generation": {pdGroup(2, 1, metav1.ConditionTrue), false, "its operator has not processed it yet"},
 		"says how to look at the other one":        {pdGroup(1, 1, metav1.ConditionFalse), false, "describe pdgroup basic-pd"},
-		"says how to mend a missing one":           {nil, false, "spec.pdGroup.name"},
+		"says how to fix a missing one":            {nil, false, "spec.pdGroup.name"},
 		"refuses one without any condition":        {&v1alpha1.PDGroup{}, false, "no current condition Ready"},
 		"refuses one that is being deleted":        {deleting, false, "being deleted"},
 	} {

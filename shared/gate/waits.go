@@ -10,15 +10,15 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Patience is how long an operator may take to look at a change before somebody is
+// Patience is how long an operator may take to look at a change before a user is
 // asked whether it runs at all: mostly it takes less than a second.
 const Patience = 10 * time.Second
 
-// forgotten is after how long a debt that nobody has asked about is dropped: its
+// forgotten is after how long a debt that was not asked about is dropped: its
 // object is gone.
 const forgotten = 10 * time.Minute
 
-// Waits remembers since when objects have had no current status. It starts empty: who
+// Waits remembers since when objects have had no current status. It starts empty: what
 // restarts waits once more. The zero value is ready; a nil one never calls anything
 // overdue.
 type Waits struct {

@@ -84,7 +84,7 @@ func compareInstance(task planning.Task, live *v1alpha1.Instance) (planning.Inst
 		m.Wanted.Spec.StopPod = live.Status.PodUID
 	}
 	if m.RestartReason == "" && observation.IsRestartWithdrawn(task.Snapshot, live) {
-		task.Notes = append(task.Notes, fmt.Sprintf("keep the pod of Instance %s: nobody asks any more for it to be started anew", live.Name))
+		task.Notes = append(task.Notes, fmt.Sprintf("keep the pod of Instance %s: its restart is no longer requested", live.Name))
 		m.Kept.Spec.StopPod = ""
 	}
 	if answer := live.Annotations[v1alpha1.AnnotationRestart]; answer != "" && m.RestartReason != "" {
@@ -160,7 +160,7 @@ func instanceChange(m planning.InstanceDiff, task planning.Task, leaving plannin
 	if d, leaves := leaving.Candidates[name]; leaves && (!task.Rendering.Component.NeedsLease(d) || task.Disrupted[name] == member.Remove) {
 		out.Desired.Spec.Retire = true
 	} else if m.Live.Spec.Retire {
-		task.Notes = append(task.Notes, fmt.Sprintf("keep Instance %s: it is not to leave any more", name))
+		task.Notes = append(task.Notes, fmt.Sprintf("keep Instance %s: its removal was withdrawn", name))
 	}
 	return out
 }
@@ -200,7 +200,7 @@ func deletingInstance(live *v1alpha1.Instance, task planning.Task, eviction comp
 
 // recordDisruption writes on an Instance what is being done to its member, or keeps the
 // record of what is still to be undone. A pod that has to stop before its member is known
-// to have left is suspended. The record of a member that is to lead nothing stays after
+// to have left is suspended. The record of a member that must have no leaders stays after
 // its disruption has ended: it tells later what to undo.
 func recordDisruption(desired, live *v1alpha1.Instance, task planning.Task, eviction component.Eviction) {
 	before := member.Verb(live.Annotations[v1alpha1.AnnotationDisruption])

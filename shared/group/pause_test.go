@@ -20,7 +20,7 @@ import (
 
 // A pause in the middle of something: nothing is done, and what is said is true.
 func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
-	recovering := step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, "store 4 of Instance kv-1 is to lead again")
+	recovering := step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, "store 4 of Instance kv-1 will lead again")
 	for name, c := range map[string]struct {
 		plan    planning.Plan
 		gives   bool
@@ -44,7 +44,7 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
 		"one that cannot recover says why": {planning.Plan{
 			Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-1"}}, Outcome: recovering,
-		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: store 4 of Instance kv-1 is to lead again"},
+		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: store 4 of Instance kv-1 will lead again"},
 		"one that comes back by itself is waited for": {planning.Plan{Outcome: recovering}, false, v1alpha1.ReasonRecovering, recovering.Message},
 		"nobody is said to have left": {planning.Plan{
 			Drained: map[string]bool{"kv-1": true}, Waiting: map[string]string{"kv-2": "soon"}, Notes: []string{"remove kv-1"}, Outcome: step.Done(),

@@ -24,7 +24,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 	r.Problems = append(slices.Clone(r.Problems), rollout.CheckDisruption(spec.Disruption)...)
 	switch {
 	case g.GetDeletionTimestamp() != nil:
-		// Owner references let go of everything; the Instances' own finalizers
+		// Owner references release everything; the Instances' own finalizers
 		// stop the pods and apply the claim retention.
 		plan.Outcome = step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%d Instances are still being deleted", len(s.Instances)))
 		return plan, nil
@@ -192,9 +192,9 @@ func notReadyOutcome(task planning.Task) step.Outcome {
 		}
 		switch {
 		case !own:
-			o = step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is that of another group of this name, and is made anew when it has gone with it: kubectl -n "+i.Namespace+" describe instance "+i.Name)
+			o = step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" belongs to a deleted group of the same name; it is recreated once that is gone: kubectl -n "+i.Namespace+" describe instance "+i.Name)
 		case member.HasLeft(i):
-			o = step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted: its member has left, and its pod has yet to stop: kubectl -n "+i.Namespace+" describe instance "+i.Name)
+			o = step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted: its member has left, and its pod has not stopped yet: kubectl -n "+i.Namespace+" describe instance "+i.Name)
 		case i.DeletionTimestamp != nil:
 			o = member.AwaitRecreation(i)
 		}

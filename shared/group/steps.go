@@ -86,7 +86,7 @@ func (m *members) size() error {
 }
 
 // disrupt chooses who is restarted or removed under the Lease, and carries on what has
-// begun. Nobody is stopped by the Lease while the group is suspended.
+// begun. No member is stopped by the Lease while the group is suspended.
 func (m *members) disrupt() error {
 	if m.suspended() {
 		return nil

@@ -39,7 +39,7 @@ func TestTheCurrentRevisionIsThatOfThoseThatAreDeletedToo(t *testing.T) {
 	assert.Equal(t, "new", now())
 }
 
-// P7: nor is it what one has that has left: its pod may take for ever to stop.
+// P7: nor is it what one has that has left: its pod may take forever to stop.
 func TestTheCurrentRevisionIsNotThatOfOneThatHasLeft(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
 	record := func(image string) (revision.Target, appsv1.ControllerRevision) {

@@ -73,7 +73,7 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 	return status
 }
 
-// stallsAfter is for how long a reason may stand before it is a matter for a person; 0 for
+// stallsAfter is for how long a reason may stand before it is a matter for a user; 0 for
 // always.
 func stallsAfter(reason string) time.Duration {
 	switch reason {
@@ -85,8 +85,8 @@ func stallsAfter(reason string) time.Duration {
 	return 0
 }
 
-// reportedOutcome is how an outcome is told: about the object that a person edits, and as a stall if
-// only a person can help. The reconcile itself ends as it would.
+// reportedOutcome is how an outcome is reported: about the object that a user edits, and as a stall if
+// only a user can help. The reconcile itself ends as it would.
 func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) step.Outcome {
 	if o.Reason == v1alpha1.ReasonInvalidSpec {
 		o.Message = origin.Of(g).Translate(o.Message)
@@ -108,14 +108,14 @@ func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) s
 	return o
 }
 
-// summary tells how a group serves. It may do so before its Instances have said that
-// they are ready, and while more of them are than are wanted.
+// summary says how a group serves. It may do so before its Instances report Ready, and
+// while more of them are ready than are wanted.
 func summary(g v1alpha1.Group, c rollout.Counts) string {
 	switch wanted := g.GetReplicas(); {
 	case wanted == 0:
 		return "spec.replicas is 0"
 	case c.Ready == 0:
-		return fmt.Sprintf("it serves, and its %d Instances have yet to say that they are ready", wanted)
+		return fmt.Sprintf("serving; %d Instances have not reported Ready yet", wanted)
 	case c.Ready > wanted:
 		return fmt.Sprintf("%d Instances are ready, %d more than spec.replicas", c.Ready, c.Ready-wanted)
 	default:
@@ -132,7 +132,7 @@ func notes(g v1alpha1.Group, s observation.Snapshot) (reason, note string) {
 	return noteLeaderless(s)
 }
 
-// noteLeaderless notes the members that lead nothing because a person asked; empty if
+// noteLeaderless notes the members that lead nothing because a user asked; empty if
 // none does.
 func noteLeaderless(s observation.Snapshot) (reason, note string) {
 	var names []string

@@ -18,8 +18,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
-// U 4, U 7: what kubectl get shows of a group, and what only a person can mend is Stalled.
-func TestAGroupTellsWhatAPersonMustMend(t *testing.T) {
+// U 4, U 7: what kubectl get shows of a group, and what only a user can fix is Stalled.
+func TestAGroupTellsWhatAUserMustFix(t *testing.T) {
 	stalled := func(reason string) *v1alpha1.Instance {
 		i := instance(1, func(s *conditions.Set) { s.Finish(conditions.Verdict{Outcome: step.Stall(reason, "why")}) })
 		i.Name = "kv-0"
@@ -77,8 +77,8 @@ func TestSEC01AGroupTellsOfACertificateThatEnds(t *testing.T) {
 	assert.Contains(t, set.Get(v1alpha1.ConditionUpToDate).Message, "kubectl -n ns edit secret kv-cluster-secret")
 }
 
-func TestSEC01ACertificateThatIsNotSignedForLongIsAMatterForAPerson(t *testing.T) {
-	waits := step.Wait("Secret", time.Second, v1alpha1.ReasonWaitingForCertificate, "Issuer corp is to sign it")
+func TestSEC01ACertificateThatIsNotSignedForLongIsAMatterForAUser(t *testing.T) {
+	waits := step.Wait("Secret", time.Second, v1alpha1.ReasonWaitingForCertificate, "Issuer corp has not signed it yet")
 	for since, stalled := range map[time.Duration]bool{30 * time.Second: false, 2 * time.Minute: true} {
 		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
 		old := conditions.New(nil, 1, clock().Add(-since))

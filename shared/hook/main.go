@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Say tells a person what is done; nil tells nobody.
+// Say reports progress to the user; nil reports none.
 type Say func(format string, args ...any)
 
 // Tell does, also for nil.
@@ -46,7 +46,7 @@ func Main[C Command](name string, parse func(args []string, env func(string) str
 	}
 }
 
-// containerLog is the log of the container: nobody keeps what a hook prints.
+// containerLog is the log of the container: what a hook prints is not kept.
 func containerLog() io.Writer {
 	f, err := os.OpenFile("/proc/1/fd/1", os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

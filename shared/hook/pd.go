@@ -17,7 +17,7 @@ import (
 const (
 	// maxAnswer bounds what is read of an answer, in bytes. A store takes about 1 kB.
 	maxAnswer = 16 << 20
-	// maxQuote bounds what is told of an answer that refuses.
+	// maxQuote bounds what is quoted of a refusal.
 	maxQuote = 200
 	// perCall bounds one call.
 	perCall = 3 * time.Second

@@ -15,21 +15,21 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
-var errNoCA = errors.New("it has no certificate in PEM")
+var errNoCA = errors.New("it has no PEM certificate")
 
 // TLS is how a program shows itself to PD or the member of its own pod, and knows it.
 type TLS struct {
-	// Dir has ca.crt, tls.crt and tls.key. Without it nobody is asked over TLS.
+	// Dir has ca.crt, tls.crt and tls.key. Without it requests do not use TLS.
 	Dir string
-	// ServerName that the certificate of who is asked must have; the host of the URL if it
+	// ServerName that the server's certificate must have; the host of the URL if it
 	// is empty.
 	ServerName string
 }
 
 // Flags declares the flags of it.
 func (t *TLS) Flags(set *flag.FlagSet) {
-	set.StringVar(&t.Dir, "tls", "", "folder with ca.crt, tls.crt and tls.key; nobody is asked over TLS if there is none")
-	set.StringVar(&t.ServerName, "server-name", "", "name that the certificate of who is asked must have; $(NAME) stands for a variable")
+	set.StringVar(&t.Dir, "tls", "", "folder with ca.crt, tls.crt and tls.key; without it, requests do not use TLS")
+	set.StringVar(&t.ServerName, "server-name", "", "name that the server's certificate must have; $(NAME) stands for a variable")
 }
 
 // Local connects to the member of the program's own pod, at its address there.
@@ -61,10 +61,10 @@ func (t TLS) config() (*tls.Config, error) {
 	return out, nil
 }
 
-// Errors of what a MySQL client knows TiDB by, whose Secret may be made or mended later.
+// Errors of what a MySQL client knows TiDB by, whose Secret may be made or fixed later.
 var (
 	ErrCANotThere  = errors.New("the CA of TiDB's certificate is not there")
-	ErrCAUnusable  = errors.New("the CA of TiDB's certificate is no certificate in PEM")
+	ErrCAUnusable  = errors.New("the CA of TiDB's certificate is not a PEM certificate")
 	ErrPairInvalid = errors.New("the certificate to show does not match its key")
 )
 

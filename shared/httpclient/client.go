@@ -16,7 +16,7 @@ import (
 const (
 	// dialTimeout leaves time within a call to be answered.
 	dialTimeout = time.Second
-	// idleTimeout closes connections that nobody uses. PD is asked every ten seconds at rest:
+	// idleTimeout closes unused connections. PD is asked every ten seconds at rest:
 	// its connection lasts from one question to the next, so that no TLS handshake is needed.
 	idleTimeout = 30 * time.Second
 	// maxHeader bounds the header of an answer, in bytes; net/http's own bound is 10 MiB.

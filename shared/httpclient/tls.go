@@ -38,8 +38,8 @@ func Over(transport *http.Transport, config *tls.Config) *http.Transport {
 	return transport
 }
 
-// Secured is a transport that connects as it is told for each request: over TLS, or without
-// if it is told nothing. It has one transport at a time.
+// Secured is a transport that connects as each request asks: over TLS, or without
+// if it asks for nothing. It has one transport at a time.
 type Secured struct {
 	// Config returns how to connect. It is the same object until something changes.
 	Config func() (*tls.Config, error)

@@ -136,7 +136,7 @@ func expectedLeaders(c storestate.State, s pd.Store, had int) int {
 
 // Restore lets a restarted member's store lead again, and waits for its leaders
 // to come back (KV-12): for two thirds of those that it had, or until they have
-// had their time. One that is to lead nothing, because a user asks, is back when it
+// had their time. One that must have no leaders, because a user asks, is back when it
 // is Up.
 func Restore(c storestate.State, i *v1alpha1.Instance, held lease.State) component.Preparation {
 	p := Recover(c, i, held)
@@ -145,7 +145,7 @@ func Restore(c storestate.State, i *v1alpha1.Instance, held lease.State) compone
 		return p
 	}
 	if calls := StopEvicting(c, i); len(calls) > 0 {
-		p = storestate.Waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s is to lead again", m.Store.ID, i.Name)
+		p = storestate.Waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s will lead again", m.Store.ID, i.Name)
 		p.Calls = calls
 		return p
 	}

@@ -14,8 +14,8 @@ import (
 
 // KeepAway says how far a member's store is that leads nothing for as long as an
 // annotation on its Instance stands, and goes on running (OPS-01). PD keeps the
-// leaders away, as before a restart. An annotation is written before PD is told, and only
-// where it stands PD is told later that the store may lead again: what a user has told PD
+// leaders away, as before a restart. An annotation is written before PD is ordered to, and only
+// where it stands PD is ordered later to let the store lead again: what a user has ordered of PD
 // carries none.
 func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 	m := storestate.StoreOf(c, i)
@@ -32,18 +32,18 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 	case i.DeletionTimestamp != nil:
 		// It stays as it is until its Instance goes.
 	case !c.TrustPD.Allowed():
-		wait(storestate.LookLater, "Instance %s is to lead nothing (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, c.TrustPD.Reason())
+		wait(storestate.LookLater, "Instance %s must have no leaders (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, c.TrustPD.Reason())
 	case !m.Own.Allowed():
-		wait(storestate.LookLater, "Instance %s is to lead nothing (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Own.Reason())
+		wait(storestate.LookLater, "Instance %s must have no leaders (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Own.Reason())
 	case m.Store == nil:
-		wait(storestate.LookLater, "Instance %s is to lead nothing (annotation %s): PD lists no store at %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Address)
+		wait(storestate.LookLater, "Instance %s must have no leaders (annotation %s): PD lists no store at %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Address)
 	case c.Snapshot.HolderLost && c.Snapshot.Lease.Names(i.Name):
-		// PD is told to forget all that was begun with the one that had its name.
-		wait(storestate.LookLater, "store %s of Instance %s is to lead nothing (annotation %s) when what was begun with the one before it has been taken back", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
+		// PD is ordered to drop all that was begun with its predecessor of the same name.
+		wait(storestate.LookLater, "store %s of Instance %s must have no leaders (annotation %s) once what was begun with its predecessor has been undone", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
 	case HaveLeft(c, i):
 		out.Done = true
 	case m.Store.State != pd.StateUp:
-		wait(storestate.LookLater, "store %s of Instance %s is %s, and is to lead nothing when it is Up (annotation %s)", m.Store.ID, i.Name, m.Store.State, v1alpha1.AnnotationEvictLeaders)
+		wait(storestate.LookLater, "store %s of Instance %s is %s, and must have no leaders when it is Up (annotation %s)", m.Store.ID, i.Name, m.Store.State, v1alpha1.AnnotationEvictLeaders)
 	case c.Snapshot.PD.Evicts(m.Store.ID):
 		wait(storestate.LookSoon, "store %s of Instance %s gives its leaders away (annotation %s) and has %s left", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, storestate.RoundCount(m.Store.Leaders))
 	case !isAnotherLeader(c, m):
@@ -57,7 +57,7 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 	default:
 		out.Marked = true
 		out.Calls = []component.Call{{Verb: component.EvictLeaders, Target: m.Store.ID, Instance: i.Name}}
-		wait(storestate.LookSoon, "store %s of Instance %s is to give its leaders away (annotation %s)", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
+		wait(storestate.LookSoon, "store %s of Instance %s must give its leaders away (annotation %s)", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
 	}
 	return out
 }
@@ -73,13 +73,13 @@ func awaitRestored(c storestate.State, m storestate.Match) (out component.Evicti
 	if !c.TrustPD.Allowed() {
 		why = ": " + c.TrustPD.Reason()
 	}
-	out.Wait = storestate.Waiting(v1alpha1.ReasonEvictingLeaders, "the store of Instance %s is to lead again (annotation %s is gone)%s", i.Name, v1alpha1.AnnotationEvictLeaders, why).Wait
+	out.Wait = storestate.Waiting(v1alpha1.ReasonEvictingLeaders, "the store of Instance %s will lead again (annotation %s is gone)%s", i.Name, v1alpha1.AnnotationEvictLeaders, why).Wait
 	return out
 }
 
 // isEvictionRequested reports whether a user wants a member's store to lead nothing. One
 // that was deleted and is to be restarted keeps its leaders away until its turn comes;
-// who comes in its place leads.
+// its replacement leads.
 func isEvictionRequested(c storestate.State, i *v1alpha1.Instance) bool {
 	_, asked := member.EvictionRequest(i)
 	return c.HasLeaders && asked && (i.DeletionTimestamp == nil || departure.MustLeave(c, i) || departure.RestartsWhenDeleted(c, i))

@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Holder is the member that is being disrupted; the zero Holder is nobody.
+// Holder is the member that is being disrupted; the zero Holder is none.
 type Holder struct {
 	// Kind of the member's group.
 	Kind string

@@ -63,7 +63,7 @@ func Lost(ctx context.Context, c client.Reader, namespace string, h lease.Holder
 	return i.UID != h.UID, nil
 }
 
-// IsRecreated reports whether a holder that is lost is made anew: its group is there
+// IsRecreated reports whether a holder that is lost is recreated: its group is there
 // and stays. Only one that reads from the API server knows.
 func IsRecreated(ctx context.Context, c client.Reader, namespace string, s lease.State) (bool, error) {
 	if s.Recreating == "" {

@@ -36,7 +36,7 @@ func HasMemberFinalizer(i *v1alpha1.Instance) bool {
 }
 
 // Finalizers are those that the operator of a group writes on an Instance, of which live is
-// what it has seen, nil if it has yet to be made: its own, and that of the instance operator,
+// what it has seen, nil if it has not been made yet: its own, and that of the instance operator,
 // which then needs no write of its own. An Instance that is being deleted takes no new ones.
 func Finalizers(live *v1alpha1.Instance) []string {
 	out := []string{v1alpha1.FinalizerMember, v1alpha1.FinalizerInstance}

@@ -28,5 +28,5 @@ func TestFinalizersOfAnInstance(t *testing.T) {
 
 	desired := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Finalizers: member.Finalizers(live)}}
 	member.Release(desired)
-	assert.Equal(t, []string{v1alpha1.FinalizerInstance}, desired.Finalizers, "its pod has yet to stop")
+	assert.Equal(t, []string{v1alpha1.FinalizerInstance}, desired.Finalizers, "its pod has not stopped yet")
 }

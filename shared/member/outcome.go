@@ -14,9 +14,9 @@ import (
 // WaitDeadline is how long an operator waits for a watch before it looks again by itself.
 const WaitDeadline = time.Minute
 
-// AwaitRecreation waits until an Instance that is being deleted has gone and is made anew.
+// AwaitRecreation waits until an Instance that is being deleted has gone and is recreated.
 func AwaitRecreation(i *v1alpha1.Instance) step.Outcome {
-	return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted, and made anew then")
+	return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted and will be recreated")
 }
 
 // OutcomeOf tells by the conditions of an Instance whether it is what its spec asks for,
@@ -27,7 +27,7 @@ func OutcomeOf(i *v1alpha1.Instance) step.Outcome {
 	}
 	ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
 	if ready == nil {
-		return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonWaitingForInstances, "Instance "+i.Name+" has no current condition Ready: the instance operator has yet to look at it")
+		return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonWaitingForInstances, "Instance "+i.Name+" has no current condition Ready: the instance operator has not processed it yet")
 	}
 	serves := ready.Status == metav1.ConditionTrue
 	if serves || ready.Reason == v1alpha1.ReasonSuspended {

@@ -217,7 +217,7 @@ func (c *collector) ofGroups(ctx context.Context, ch chan<- prometheus.Metric, g
 	return nil
 }
 
-// leaving returns a store that PD has been told to empty.
+// leaving returns a store that PD was ordered to empty.
 func (c *collector) leaving(g v1alpha1.Group, id string) (pd.Store, bool) {
 	if !c.stores() || c.View == nil {
 		return pd.Store{}, false
@@ -274,7 +274,7 @@ func oneOf(value string, set []string) string {
 }
 
 // lastGood is when the newest complete backup of a schedule was completed, and when the schedule
-// was created if there is none: one that never succeeds has to be told of too.
+// was created if there is none: one that never succeeds must be reported too.
 func lastGood(s *v1alpha1.BackupSchedule) time.Time {
 	if s.Status.LastBackupTime != nil {
 		return s.Status.LastBackupTime.Time

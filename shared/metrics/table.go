@@ -55,7 +55,7 @@ func Table() []Metric {
 		{claimDays, "gauge", object("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
 		{certDays, "gauge", object("secret"), "Days until a certificate that a group uses expires, or one that has signed it; negative afterwards. As old as the status of the group.", "of groups"},
 		{backupAge, "gauge", object(), "For how many seconds the newest complete backup of a BackupSchedule has been complete; since the schedule was created if there is none.", "backup"},
-		{logAge, "gauge", object(), "How many seconds ago the log of a LogBackup was complete, as far as was last looked at; since it was created if it never was. No series for one that is to be stopped.", "backup"},
+		{logAge, "gauge", object(), "How many seconds ago the log of a LogBackup was complete, when last checked; since it was created if it never was. No series for one that must stop.", "backup"},
 		{outcomes, "counter", []string{"kind", "step", "outcome"}, "Ends of reconciling, by step (plan, act, report) and outcome (Done, Wait, After, Fail, Stall).", "all"},
 		{calls, "histogram", []string{"operator", "call", "code"}, "How long PD took to answer a call, in seconds, by call and HTTP status; none if it did not answer.", "of groups"},
 	}

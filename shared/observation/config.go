@@ -7,7 +7,7 @@ import (
 
 // RunningConfig is the configuration that a running member was last seen with.
 type RunningConfig struct {
-	// Pod of the member, and since when it is ready: a process that starts anew
+	// Pod of the member, and since when it is ready: a process that starts again
 	// runs with its file again.
 	Pod   types.UID
 	Since metav1.Time

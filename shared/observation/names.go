@@ -28,7 +28,7 @@ func NamesFree(g v1alpha1.Group, s Snapshot) verdict.Verdict {
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		service := s.Services[name]
 		if !workload.IsOwned(g, service) {
-			return verdict.Refusef("Service %s exists and belongs to somebody else: delete it (kubectl -n %s delete service %s) or give the group another name", name, g.GetNamespace(), name)
+			return verdict.Refusef("Service %s exists and belongs to another owner: delete it (kubectl -n %s delete service %s) or give the group another name", name, g.GetNamespace(), name)
 		}
 	}
 	return verdict.Allow()

@@ -29,7 +29,7 @@ type Snapshot struct {
 	// ClusterInstances are all Instances of the cluster, while PD is to be rebuilt; else
 	// nil.
 	ClusterInstances []*v1alpha1.Instance
-	// Services of the group's names, whoever owns them.
+	// Services of the group's names, whatever owns them.
 	Services map[string]*corev1.Service
 	// ConfigMaps of the group, by name.
 	ConfigMaps map[string]bool

@@ -38,7 +38,7 @@ func addConfigUpdate(m *planning.InstanceDiff, plan *planning.Plan, lacks compon
 
 // ApplyOnline has a running member given what another revision differs in, if it takes
 // that while it runs, and lets the Instance have the revision once the member has
-// shown that it has all of it: until then a pod that is made anew gets the files
+// shown that it has all of it: until then a pod that is recreated gets the files
 // that are known to be good. It says why the pod has to be restarted all the same;
 // empty if it has not.
 func ApplyOnline(m *planning.InstanceDiff, task planning.Task, old, wanted *corev1.PodTemplateSpec, why string) (string, error) {
@@ -111,7 +111,7 @@ func remounted(g v1alpha1.Group, template *corev1.PodTemplateSpec, has, wanted m
 }
 
 // KeepConfig sees to it that a member which may run with something else than its
-// revision says runs with that: its process may have been started anew with the
+// revision says runs with that: its process may have been started again with the
 // files of an older revision, or a change may have been taken back half way.
 func KeepConfig(m *planning.InstanceDiff, task planning.Task) error {
 	live, marks := m.Live, member.AppliedRevisions(m.Live)

@@ -35,7 +35,7 @@ func Managed() labels.Selector {
 
 // cacheOptions keeps the caches small: only objects of the suite, without
 // managed fields, and of nodes only name and labels. Memory must not follow
-// what strangers keep in the cluster. They are filled anew every so often.
+// what strangers keep in the cluster. They are filled again every so often.
 func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, period time.Duration) cache.Options {
 	managed := cache.ByObject{Label: Managed()}
 	byObject := map[client.Object]cache.ByObject{

@@ -48,7 +48,7 @@ func (l *lister) definition() Definition {
 	}
 }
 
-// A person edits a group while an operator that has just started works off its list.
+// A user edits a group while an operator that has just started works off its list.
 func TestAnEditComesBeforeAListThatIsWorkedOff(t *testing.T) {
 	require.NoError(t, api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "listed"}}))
 	const groups = 20

@@ -43,7 +43,7 @@ type Flags struct {
 	NamespaceConcurrency int
 	// ReconcileTimeout bounds one reconcile.
 	ReconcileTimeout time.Duration
-	// RelistPeriod is how often the caches are filled anew with a full list,
+	// RelistPeriod is how often the caches are filled again with a full list,
 	// which makes up for an event of a watch that was lost; zero means never.
 	RelistPeriod time.Duration
 	// ClientQPS limits requests to the API server per second; negative means no
@@ -81,9 +81,9 @@ func Parse(name string, args []string) (Flags, error) {
 	set.BoolVar(&f.LeaderElect, "leader-elect", false, "let only one of several replicas act")
 	set.StringVar(&f.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the leader lease; empty means the pod's own")
 	set.IntVar(&f.Concurrency, "concurrency", 32, "how many objects are reconciled at once")
-	set.IntVar(&f.NamespaceConcurrency, "concurrency-per-namespace", 8, "how many objects of one namespace are reconciled at once, and two while it keeps one of them waiting, beside one that a person has changed; 0 means as many as of all namespaces")
+	set.IntVar(&f.NamespaceConcurrency, "concurrency-per-namespace", 8, "max reconciles per namespace; 2 while one is slow; user edits get one extra worker; 0 means no limit per namespace")
 	set.DurationVar(&f.ReconcileTimeout, "reconcile-timeout", time.Minute, "bound on one reconcile")
-	set.DurationVar(&f.RelistPeriod, "relist-period", 10*time.Minute, "how often caches are filled anew with a full list, in case an event of a watch was lost; 0 means never")
+	set.DurationVar(&f.RelistPeriod, "relist-period", 10*time.Minute, "how often caches are filled again with a full list, in case an event of a watch was lost; 0 means never")
 	set.Float64Var(&f.ClientQPS, "kube-client-qps", -1, "requests per second to the API server; negative means no client-side limit")
 	set.IntVar(&f.ClientBurst, "kube-client-burst", 0, "burst that goes with kube-client-qps")
 	set.StringVar(&f.LogLevel, "log-level", "info", "debug, info or error")

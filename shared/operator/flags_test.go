@@ -28,7 +28,7 @@ func TestFlags(t *testing.T) {
 		"by default there is no client-side limit on requests": {nil, func(t *testing.T, f Flags) { assert.Negative(t, f.ClientQPS) }, ""},
 		"by default 32 objects are reconciled at once":         {nil, func(t *testing.T, f Flags) { assert.Equal(t, 32, f.Concurrency); assert.Equal(t, 8, f.perNamespace()) }, ""},
 		"by default a reconcile takes a minute at most":        {nil, func(t *testing.T, f Flags) { assert.Equal(t, time.Minute, f.ReconcileTimeout) }, ""},
-		"by default caches are filled anew every ten minutes":  {nil, func(t *testing.T, f Flags) { assert.Equal(t, 10*time.Minute, f.RelistPeriod) }, ""},
+		"by default caches are filled again every ten minutes": {nil, func(t *testing.T, f Flags) { assert.Equal(t, 10*time.Minute, f.RelistPeriod) }, ""},
 		"namespaces are separated by commas":                   {[]string{"--namespaces=a, b,,c"}, func(t *testing.T, f Flags) { assert.Equal(t, []string{"a", "b", "c"}, f.namespaces()) }, ""},
 		"a limit on requests can be set": {[]string{"--kube-client-qps=20", "--kube-client-burst=30"}, func(t *testing.T, f Flags) {
 			assert.InDelta(t, 20, f.ClientQPS, 0)

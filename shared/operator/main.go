@@ -99,7 +99,7 @@ func MainOf(program Program) int {
 func clusterDomain(logger logr.Logger, resolvConf string) string {
 	domain := httpclient.ClusterDomain(resolvConf)
 	if domain == "" {
-		logger.Info("the cluster's domain is not known, because this is no pod, or one with another search list: "+
+		logger.Info("the cluster's domain is not known, because this is not a pod, or its search list is not the usual one: "+
 			"PD's name is looked up as it is, and a namespace called svc could answer for it; name the domain with --cluster-domain", "file", resolvConf)
 	}
 	return domain
@@ -324,7 +324,7 @@ func Version() string {
 	return info.Main.Version
 }
 
-// say prints for a person; a terminal that is gone is nobody's loss.
+// say prints for a user; a terminal that is gone is no loss.
 func say(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }

@@ -42,8 +42,8 @@ func alone(g v1alpha1.Group) *Origin {
 }
 
 // OfInstance returns the origin of what the template of an Instance says: it carries
-// the labels of its group. One that nobody owns and whose group does not exist is edited
-// itself, for nobody sets it back.
+// the labels of its group. One without an owner whose group does not exist is edited
+// itself, because nothing sets it back.
 func OfInstance(i *v1alpha1.Instance, groupless bool) Origin {
 	group, umbrella, component := i.Spec.Group, i.Labels[v1alpha1.LabelUmbrella], i.Labels[v1alpha1.LabelComponent]
 	switch {
@@ -71,7 +71,7 @@ func entry(namespace, umbrella, kind, group, component string) Origin {
 func (o Origin) In(field string) string { return o.Field(field) + " (" + o.Edit() + ")" }
 
 // Translate makes a message that begins with a path of the group's spec, such as
-// spec.config: ..., one about the object that a person edits, and names the command.
+// spec.config: ..., one about the object that a user edits, and names the command.
 func (o Origin) Translate(message string) string {
 	field, rest, found := strings.Cut(message, ": ")
 	if path, ok := strings.CutPrefix(field, "spec."); found && ok && !strings.ContainsAny(path, " ,;") {

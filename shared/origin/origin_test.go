@@ -11,7 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 )
 
-func TestAPersonIsToldWhatToEdit(t *testing.T) {
+func TestAUserIsToldWhatToEdit(t *testing.T) {
 	meta := func(name, kind string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: "ns", Name: name}
 		if kind != "" {
@@ -77,7 +77,7 @@ func TestAPersonIsToldWhatToEdit(t *testing.T) {
 }
 
 // An Instance knows its TidbCluster by the label, and its message names that one's field.
-func TestAnInstanceNamesWhatAPersonEdits(t *testing.T) {
+func TestAnInstanceNamesWhatAUserEdits(t *testing.T) {
 	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tikv-hot-0", Labels: map[string]string{v1alpha1.LabelComponent: v1alpha1.ComponentTiKV}}}
 	i.Spec.Group = v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv-hot"}
 	assert.Equal(t, "spec.volumes (kubectl -n ns edit tikvgroup basic-tikv-hot)", origin.OfInstance(i, false).In("volumes"))

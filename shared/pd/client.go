@@ -70,7 +70,7 @@ type Client interface {
 	// Servers returns the TiDB servers that have registered, sorted by address.
 	Servers(ctx context.Context) ([]Server, error)
 	// ForgetServer removes a server's registration, and reports whether it has:
-	// not if the server lives, or has registered anew since Servers returned it.
+	// not if the server lives, or has registered again since Servers returned it.
 	ForgetServer(ctx context.Context, s Server) (bool, error)
 	// Close gives the connections back.
 	Close()

@@ -20,7 +20,7 @@ var ErrNotBootstrapped = errors.New("no store has registered with PD yet")
 var ErrNoLeader = errors.New("PD has no leader")
 
 // noLeader returns how PD spells ErrNoLeader: v8.5 says the first; members of a newer one
-// that have not led the second; and who was asked on behalf of another member the third,
+// that have not led the second; and a member asked on behalf of another the third,
 // while the leader changes.
 func noLeader() []string {
 	return []string{"[PD:apiutil:ErrRedirect]", "no leader", "redirect to not leader"}

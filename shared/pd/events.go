@@ -18,7 +18,7 @@ import (
 // queue is what a controller takes its work from.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// subscriber is a controller that is told of changes until its context ends.
+// subscriber is a controller that gets changes until its context ends.
 type subscriber struct {
 	ctx      context.Context
 	queue    queue
@@ -43,7 +43,7 @@ func (p *Poller) Events(handlers ...handler.EventHandler) source.Source {
 }
 
 // tell wakes the subscribers. A queue takes a request without blocking, so
-// nothing is lost and nobody is waited for.
+// nothing is lost and nothing is waited for.
 func (p *Poller) tell(pd types.NamespacedName) {
 	p.mu.Lock()
 	p.subscribers = slices.DeleteFunc(p.subscribers, func(s subscriber) bool { return s.ctx.Err() != nil })

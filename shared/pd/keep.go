@@ -3,7 +3,7 @@ package pd
 import "slices"
 
 // Keep says that the asker no longer asks for those PDs of a namespace that are not among
-// the names: no group names them any more. What nobody asks for is not polled, and what is
+// the names: no group names them any more. What is not asked for is not polled, and what is
 // known of it is dropped.
 func (p *Poller) Keep(namespace string, names []string) {
 	p.mu.Lock()

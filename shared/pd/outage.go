@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// outagePause is for how long at least nobody asks again whether regions have lost
+	// outagePause is for how long at least it is not asked again whether regions have lost
 	// their majority while the same stores are missed, and outageEase how many times
 	// as long as the last answer took: it is as long as the stores have regions.
 	outagePause, outageEase = 15 * time.Second, 10

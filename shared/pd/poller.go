@@ -23,7 +23,7 @@ var errStartedTwice = errors.New("the poller of PD has been started before")
 // on. All its methods return at once and may be used concurrently.
 type Poller struct {
 	*polls
-	// asker is who asks by this Poller.
+	// asker identifies the caller of this Poller.
 	asker string
 }
 
@@ -68,7 +68,7 @@ func NewPoller(dial Dialer, options ...PollerOption) *Poller {
 // is started.
 func (p *Poller) For(asker string) *Poller { return &Poller{polls: p.polls, asker: asker} }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: only who acts
+// NeedLeaderElection implements manager.LeaderElectionRunnable: only an operator that acts
 // asks.
 func (p *Poller) NeedLeaderElection() bool { return true }
 
@@ -139,7 +139,7 @@ func (p *Poller) View(pd types.NamespacedName) (View, bool) {
 }
 
 // Ask polls a PD at this moment and returns what it says, which is the latest
-// View from then on. It is for who is about to do what cannot be taken back.
+// View from then on. It is for callers about to do what cannot be undone.
 // It ends with the context, or with the deadline of a poll.
 func (p *Poller) Ask(ctx context.Context, pd types.NamespacedName) View {
 	p.mu.Lock()
@@ -212,7 +212,7 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 	}
 }
 
-// waits reports whether somebody waits for something to change in a PD.
+// waits reports whether a reconcile waits for something to change in a PD.
 func (p *Poller) waits(w *watch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +220,7 @@ func (p *Poller) waits(w *watch) bool {
 }
 
 // settled returns the View of which a poll need not ask for the settings again; nil if it has
-// to: what is known of them is too old, or somebody waits for something, or has just done
+// to: what is known of them is too old, or a reconcile waits for something, or has just done
 // something.
 func (p *Poller) settled(w *watch, kicked bool) *View {
 	p.mu.Lock()
@@ -270,7 +270,7 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 		return out
 	}
 	if before != nil {
-		// Somebody may have asked for the settings meanwhile.
+		// The settings may have been asked for meanwhile.
 		out.view, _ = out.view.WithSettings(w.view)
 	}
 	p.judge(w, &out.view)

@@ -473,7 +473,7 @@ func TestABrokenPDIsAskedLessAndLess(t *testing.T) {
 }
 
 // Two operators of a process that ask for the same PD have it polled once, as often as the
-// one that waits needs, until both have let go of it.
+// one that waits needs, until both have released it.
 func TestOperatorsOfAProcessSharePolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

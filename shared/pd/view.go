@@ -88,7 +88,7 @@ type Store struct {
 	Regions int
 	// LowSpace says that less than a fifth of the store's disk was free when PD last
 	// heard of it: PD gives such a store no regions (schedule.low-space-ratio of PD,
-	// 0.8 unless somebody changes it).
+	// 0.8 unless a user changes it).
 	LowSpace bool
 }
 
@@ -165,7 +165,7 @@ func (v View) Store(id string) (Store, bool) {
 func (v View) Evicts(storeID string) bool { return slices.Contains(v.EvictLeader, storeID) }
 
 // Equal reports whether two views say the same. Errors are the same if they
-// read the same. The numbers of leaders and regions count only where somebody
+// read the same. The numbers of leaders and regions count only where a reconcile
 // waits for them, at a store that is Offline or gives its leaders away: a
 // cluster that is merely busy says the same all the time.
 func (v View) Equal(w View) bool {

@@ -11,7 +11,7 @@ import (
 // watch is the interest in one PD. The Poller's lock guards it.
 type watch struct {
 	pd types.NamespacedName
-	// askers are those who ask for the PD, and whether each waits for something to change.
+	// askers are those that ask for the PD, and whether each waits for something to change.
 	askers map[string]bool
 	kicked chan struct{} // holds at most one kick
 	stop   func()

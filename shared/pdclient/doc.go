@@ -4,6 +4,6 @@
 //
 // In go questions and orders of package pd; out come a View, regions, servers, or an error
 // that says whether PD was not reached, refused or answered nonsense. http.go has the
-// questions and the connection, orders.go what PD is told to do, regions.go and servers.go
+// questions and the connection, orders.go what PD is ordered to do, regions.go and servers.go
 // the two long lists. What an answer means, and how long it may be, is in pdanswer.
 package pdclient

@@ -113,7 +113,7 @@ func Open(urlTemplate, clusterDomain string, of TLS, registry prometheus.Registe
 	return open(urlTemplate, registry, WithClusterDomain(clusterDomain), WithTLS(of))
 }
 
-// OpenWithConfig is Open for who looks after PD's stored configuration.
+// OpenWithConfig is Open for callers that manage PD's stored configuration.
 func OpenWithConfig(urlTemplate, clusterDomain string, of TLS, registry prometheus.Registerer) (pd.Dialer, error) {
 	return open(urlTemplate, registry, WithClusterDomain(clusterDomain), WithTLS(of), WithConfig())
 }
@@ -347,7 +347,7 @@ func (c *httpClient) leave(err error) {
 	c.transport.CloseIdleConnections()
 }
 
-// address is where PD is asked, for a person.
+// address is where PD is asked, for a user.
 func (c *httpClient) address() string {
 	if config, err := c.tls(); config == nil && err == nil {
 		return c.url

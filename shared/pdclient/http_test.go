@@ -346,7 +346,7 @@ func TestSEC01TheConnectionToPDIsKeptUntilSomethingFails(t *testing.T) {
 		name  string
 		ask   func() error
 		fails string
-		anew  int
+		again int
 	}{
 		{"the first question", view, "", 1},
 		{"what is answered with 404 at rest", during(evictedPath, answer{http.StatusNotFound, "404"}, view), "", 0},
@@ -360,7 +360,7 @@ func TestSEC01TheConnectionToPDIsKeptUntilSomethingFails(t *testing.T) {
 	} {
 		before := len(server.connected)
 		now, err := connections(c.ask)
-		assert.Equal(t, c.anew, now-before, c.name)
+		assert.Equal(t, c.again, now-before, c.name)
 		if c.fails == "" {
 			assert.NoError(t, err, c.name)
 		} else {

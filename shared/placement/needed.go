@@ -14,15 +14,14 @@ import (
 
 // room is which stores of the members' kind, of whatever group, PD may place
 // peers on, without some members and with them. Stores that are leaving already
-// are in neither. A store that is Disconnected takes no peers, and is missed all the same
-// if it is one of the members: a short break must not make a removal look feasible
-// that is not.
+// are in neither. A Disconnected store takes no peers, but still counts as lost if it is
+// one of the members: a short break must not make an infeasible removal look feasible.
 type room struct {
 	after, before []pd.Store
-	// kept is how many stores of any kind PD would not have been told to remove,
-	// and told whether it is to be told to remove one.
-	kept int
-	told bool
+	// kept is how many stores of any kind PD would not have been ordered to remove,
+	// and deletes whether it will be ordered to remove one.
+	kept    int
+	deletes bool
 	// suspended names a suspended group whose stores are not counted for it.
 	suspended string
 }
@@ -42,7 +41,7 @@ func roomWithout(c storestate.State, members []*v1alpha1.Instance) room {
 		case s.State == pd.StateOffline:
 			continue
 		case gone[s.ID]:
-			out.told = true
+			out.deletes = true
 		case !going[s.ID]:
 			out.kept++
 		}
@@ -63,7 +62,7 @@ func roomWithout(c storestate.State, members []*v1alpha1.Instance) room {
 
 // Dispensable says whether the cluster can do without some members, all of them
 // together (KV-03, FL-05): every region must find as many stores
-// that are Up as PD is told to keep replicas, in as many zones as before or as
+// that are Up as PD is configured to keep replicas, in as many zones as before or as
 // there are replicas, and so must every placement rule. Stores of an exclusive group
 // count for the rules that name them, and for nothing else (KV-26). What is not as
 // it should be anyway, and does not become worse, needs no member.
@@ -93,7 +92,7 @@ func enoughStores(c storestate.State, left room) verdict.Verdict {
 		}
 		return verdict.Refusef("%s%s would stay Up (%s), and PD keeps %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
 			storestate.Count(len(after), "TiKV store"), beside, storestate.ListIDs(after), replicas)
-	case left.told && left.kept < replicas:
+	case left.deletes && left.kept < replicas:
 		// PD itself asks no more than this (ErrStoresNotEnough), of all stores
 		// together.
 		return verdict.Refusef("%s would stay, and PD removes none while there are not more than its %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
@@ -174,7 +173,7 @@ func describeRules(c storestate.State, rules []pd.Rule, has int) string {
 	}
 	if table, ok := strings.CutPrefix(first.ID, "table-"); ok && first.Group == tiflashRules {
 		table, _, _ = strings.Cut(table, "-")
-		return fmt.Sprintf("the table with ID %s has %s and %s would stay Up: whoever owns it must lower that first: ALTER TABLE ... SET TIFLASH REPLICA %d "+
+		return fmt.Sprintf("the table with ID %s has %s and %s would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA %d "+
 			"(its name: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s)", table, storestate.Count(first.Count, "TiFlash replica"), storestate.Count(has, kind+" store"), has, table)
 	}
 	var asked []string
@@ -200,7 +199,7 @@ func DescribeStuck(c storestate.State, s pd.Store) string {
 	if takers := ordinaryStores(c, left.after); c.HasLeaders && !IsKeptEmpty(c, s) && len(takers) < c.Snapshot.PD.MaxReplicas {
 		return fmt.Sprintf("only %s can take them (%s)", storestate.Count(len(takers), "TiKV store"), storestate.ListIDs(takers))
 	} else if full := lowOnSpace(takers); c.HasLeaders && !IsKeptEmpty(c, s) && len(takers)-len(full) < c.Snapshot.PD.MaxReplicas {
-		return fmt.Sprintf("PD gives none to a store of which less than a fifth of the disk is free (%s): let their volumes grow, or add stores", storestate.ListIDs(full))
+		return fmt.Sprintf("PD moves none to a store whose disk is less than 20%% free (%s): let their volumes grow, or add stores", storestate.ListIDs(full))
 	}
 	for _, r := range c.Snapshot.PD.Rules {
 		if has := countFitting(r, left.after); has < r.Count && (r.Group == tiflashRules) == !c.HasLeaders {

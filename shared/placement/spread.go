@@ -23,7 +23,7 @@ import (
 )
 
 // Spread tells how the members lie over the places that spec.rebalance names, of those
-// that pods of a template may come to (KV-19). Places are told apart by PD's
+// that pods of a template may come to (KV-19). Places are distinguished by PD's
 // location-labels as in a scale-in, whose order says who would leave.
 func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels map[string]v1alpha1.StoreLabelValue) component.Spread {
 	out := component.Spread{By: c.Group.GetStoreSpec().Rebalance}
@@ -35,13 +35,13 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 	}
 	labels, known := c.Snapshot.PD.LocationLabels, "are "+strings.Join(c.Snapshot.PD.LocationLabels, ",")
 	if len(labels) == 0 {
-		labels, known = nodePlaces(), "say nothing, so that only zone and host of the nodes count"
+		labels, known = nodePlaces(), "are empty, so that only zone and host of the nodes count"
 	}
 	level := LevelOf(labels, out.By)
 	field := origin.Of(c.Group).Either("rebalance")
 	switch {
 	case level < 0:
-		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels %s: name one of these, or give PD all labels with %s in its place, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
+		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels %s: name one of these, or set location-labels to all labels, with %s where it belongs, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
 		return out
 	case c.Snapshot.SchedulableNodes == nil:
 		out.Unknown = fmt.Sprintf("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
@@ -90,9 +90,9 @@ type place struct {
 	places []string
 }
 
-// describeNoGain says that the group would lie no more evenly without the one that would
-// leave than it did before the new member, or that the one may not leave; empty if it
-// would, and may.
+// describeNoGain says why replacing a member is useless: without the leaving member the
+// group would be spread no more evenly than before the new one, or that member may not
+// leave. It is empty if the group would, and the member may.
 func describeNoGain(c storestate.State, members, before []place, added *v1alpha1.Instance, labels []string) string {
 	leaver := slices.MinFunc(members, func(a, b place) int { return c.Order[a.name] - c.Order[b.name] })
 	after := slices.DeleteFunc(slices.Clone(members), func(m place) bool { return m.name == leaver.name })

@@ -24,11 +24,11 @@ const (
 	// otherPriority is that of all other events, and of a reconcile that asked to be
 	// called again.
 	otherPriority = 0
-	// editPriority is that of what a person changed.
+	// editPriority is that of what a user changed.
 	editPriority = 100
 )
 
-// Edits has a controller act first on what a person changed. It knows which objects of
+// Edits has a controller act first on what a user changed. It knows which objects of
 // the controller's kind were changed and not reconciled since: neither Paced nor Fair
 // lets those wait.
 type Edits struct {
@@ -117,7 +117,7 @@ func (e *Edits) take(request reconcile.Request) {
 }
 
 // Acted returns a reconciler whose reconciles act on edits. When one asks to be called
-// again, that is no edit any more: else the queue would keep the priority for ever.
+// again, that is no edit any more: else the queue would keep the priority forever.
 func (e *Edits) Acted(inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		e.take(request)

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// slowReconcile is how long a reconcile takes that waits for somebody: for a PD or a
+	// slowReconcile is how long a reconcile takes that waits for an answer: of a PD or a
 	// server that does not answer, mostly.
 	slowReconcile = time.Second
 	// workersWhileSlow is how many workers a namespace has while one of its reconciles
 	// is slow.
 	workersWhileSlow = 2
-	// forEdits is how many workers a namespace may have beyond that for what a person
+	// forEdits is how many workers a namespace may have beyond that for what a user
 	// changed in it.
 	forEdits = 1
 )
@@ -96,7 +96,7 @@ func (f *fair) forget(request reconcile.Request) {
 }
 
 // leave gives a worker back and queues as many objects as there are workers for now. None
-// waits for ever: somebody has the workers, and the last to leave finds all of them free.
+// waits forever: others have the workers, and the last to finish finds all of them free.
 func (f *fair) leave(namespace string, began time.Time) {
 	f.lock.Lock()
 	defer f.lock.Unlock()

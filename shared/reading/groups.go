@@ -16,7 +16,7 @@ import (
 )
 
 // ObserveGroups reads the groups that make the cluster, in the order in which they get a new
-// version: whoever names the first that is waited for names the right one.
+// version: the first that is waited for is the right one to name.
 func ObserveGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *observation.Snapshot) error {
 	for _, component := range v1alpha1.RolloutOrder() {
 		found, err := groupsOf(ctx, c, g, component.NewList())

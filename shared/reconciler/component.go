@@ -44,7 +44,7 @@ type Component[G v1alpha1.Group, S any, P Planned, Status any] struct {
 	// Observe reads everything that the other steps decide from.
 	Observe func(ctx context.Context, g G) (S, error)
 	// Pending waits for an answer that was asked for and without which nothing can be
-	// planned; it is Done if there is none. It is pure. Nil if a component asks nobody.
+	// planned; it is Done if there is none. It is pure. Nil if a component asks nothing.
 	Pending func(s S) step.Outcome
 	// Plan decides what to do. It is pure, unless the plan asks a question, which it then
 	// answers in the observation.

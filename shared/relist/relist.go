@@ -14,15 +14,15 @@ import (
 )
 
 // spread is by how much longer than asked for, at most, a cache waits until it
-// lists anew, so that not all do at the same time.
+// lists again, so that not all do at the same time.
 const spread = 0.2
 
 // Informer makes the informer of one kind.
 type Informer func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
-// Every makes informers that list all their objects anew every so often. A
+// Every makes informers that list all their objects again every so often. A
 // watch goes on from the last version that was seen: an event that was lost on
-// the way, of an object that nobody writes any more, would be missing for ever,
+// the way, of an object that is no longer written, would be missing forever,
 // and what waits for it would wait as long. Never for a period of zero.
 func Every(period time.Duration) Informer {
 	if period <= 0 {
@@ -52,7 +52,7 @@ func Every(period time.Duration) Informer {
 }
 
 // expiring is a watch that ends, after a while, in the way in which an API server
-// ends one that it has no history for: the reader has to list anew.
+// ends one that it has no history for: the reader has to list again.
 type expiring struct {
 	from   watch.Interface
 	events chan watch.Event
@@ -88,7 +88,7 @@ func (w *expiring) pass(ctx context.Context, after time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-due.C:
-			status := apierrors.NewResourceExpired("it is time to list everything anew").ErrStatus
+			status := apierrors.NewResourceExpired("it is time to relist everything").ErrStatus
 			event, last = watch.Event{Type: watch.Error, Object: &status}, true
 		case event, open = <-w.from.ResultChan():
 		}

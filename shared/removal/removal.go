@@ -61,7 +61,7 @@ func Leave(c storestate.State, d component.Disruption, begun time.Time) componen
 			return p
 		}
 	}
-	p := storestate.Waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) is to give its regions away", m.Store.ID, i.Name, d.Why)
+	p := storestate.Waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s): waiting for PD to move its regions", m.Store.ID, i.Name, d.Why)
 	p.Calls = []component.Call{{Verb: component.DeleteStore, Target: m.Store.ID, Instance: i.Name}}
 	return p
 }
@@ -72,7 +72,7 @@ func finishRemoval(c storestate.State, d component.Disruption, m storestate.Matc
 	if !c.Snapshot.PD.Evicts(m.Recorded) {
 		return component.Preparation{Ready: true}
 	}
-	p := storestate.Waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) has left, and PD is to forget about its leaders", m.Recorded, d.Instance.Name, d.Why)
+	p := storestate.Waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) has left: waiting for PD to drop its leader eviction", m.Recorded, d.Instance.Name, d.Why)
 	p.Calls = []component.Call{{Verb: component.StopEvictingLeaders, Target: m.Recorded, Instance: d.Instance.Name}}
 	return p
 }
@@ -86,7 +86,7 @@ func releaseToReturn(c storestate.State, d component.Disruption) component.Prepa
 		return p
 	}
 	if calls := leaders.UndoPreparation(c, d.Instance); len(calls) > 0 {
-		p := storestate.Waiting(v1alpha1.ReasonRecovering, "the store of Instance %s (%s) is to lead again", d.Instance.Name, d.Why)
+		p := storestate.Waiting(v1alpha1.ReasonRecovering, "the store of Instance %s (%s) will lead again", d.Instance.Name, d.Why)
 		p.Calls, p.Stays = calls, true
 		return p
 	}
@@ -131,18 +131,18 @@ func ReasonDead(c storestate.State, i *v1alpha1.Instance) string {
 }
 
 // AllowsRemoval implements component.Component.
-func AllowsRemoval(c storestate.State, victims []*v1alpha1.Instance) verdict.Verdict {
+func AllowsRemoval(c storestate.State, leaving []*v1alpha1.Instance) verdict.Verdict {
 	if !storestate.PDKnown(c).Allowed() {
 		return verdict.Allow() // it is asked again before each begins to leave
 	}
-	may := placement.Dispensable(c, victims...)
+	may := placement.Dispensable(c, leaving...)
 	if may.Allowed() {
 		return verdict.Allow()
 	}
-	if asked := member.ReplacementReason(c.Group, victims[0]); asked != "" && len(victims) == 1 {
-		return verdict.Refusef("Instance %s stays (%s): %s", victims[0].Name, asked, may.Reason())
+	if asked := member.ReplacementReason(c.Group, leaving[0]); asked != "" && len(leaving) == 1 {
+		return verdict.Refusef("Instance %s stays (%s): %s", leaving[0].Name, asked, may.Reason())
 	}
 	edit := origin.Of(c.Group)
 	return verdict.Refusef("%s is %d, and nothing is removed: %s; to set it back: %s",
-		edit.Field("replicas"), c.Group.GetReplicas(), may.Reason(), edit.Scale(int(c.Group.GetReplicas())+len(victims)))
+		edit.Field("replicas"), c.Group.GetReplicas(), may.Reason(), edit.Scale(int(c.Group.GetReplicas())+len(leaving)))
 }

@@ -18,7 +18,7 @@ import (
 type Change struct {
 	// Text says what differs: path, old and new value. Empty when nothing does.
 	Text string
-	// Restart says that the pod must be made anew for it.
+	// Restart says that the pod must be recreated for it.
 	Restart bool
 }
 

@@ -19,6 +19,6 @@ func TestSEC01OtherAuthoritiesRestartAPod(t *testing.T) {
 	}
 	assert.Equal(t, Change{Text: "other certificate authorities", Restart: true}, Difference(with("a"), with("b")))
 	assert.Empty(t, Difference(with("a"), with("a")).Text)
-	assert.False(t, Difference(with(""), with("a")).Restart, "a person has brought the ones before, and they are the same")
+	assert.False(t, Difference(with(""), with("a")).Restart, "a user has brought the ones before, and they are the same")
 	assert.False(t, Difference(with("a"), with("")).Restart)
 }

@@ -45,7 +45,7 @@ func TestARefusedGrowthHoldsNoRollOfOthersUp(t *testing.T) {
 	pd.Status.ReadyReplicas = 2
 	assert.False(t, open(v1alpha1.ReasonQuotaExceeded), "it may be the claim of a member that rolls")
 	pd.Status.ReadyReplicas, pd.Status.UpdateRevision = 3, "s"
-	assert.False(t, open(v1alpha1.ReasonClaimRejected), "it has yet to roll itself")
+	assert.False(t, open(v1alpha1.ReasonClaimRejected), "it has not rolled itself yet")
 }
 
 // GRP-04: a scale-in or a volume that is told of may hide a roll that is still ahead.

@@ -31,7 +31,7 @@ func CheckUserHolds(g v1alpha1.Group, s observation.Snapshot, r component.Render
 	case wishes == nil:
 		return step.Done()
 	case wishes.Paused:
-		return hold("%s puts it off: set it to false to go on: %s", edit.Either("disruption.paused"), edit.Edit())
+		return hold("%s postpones it: set it to false to go on: %s", edit.Either("disruption.paused"), edit.Edit())
 	case roll && IsCanaryLimited(g, revision) && CountUpdated(s, revision) >= *wishes.UpdateAtMost:
 		return hold("%s is %d: raise or remove it to go on: %s", edit.Either("disruption.updateAtMost"), *wishes.UpdateAtMost, edit.Edit())
 	case len(wishes.Windows) > 0:
@@ -59,7 +59,7 @@ func CheckDisruption(d *v1alpha1.Disruption) []string {
 			problems = append(problems, fmt.Sprintf("%s: %v: use five fields of cron and an IANA time zone, such as \"0 2 * * 6\" and Europe/Berlin", field, err))
 		}
 		if w.Duration.Duration <= 0 {
-			problems = append(problems, fmt.Sprintf("%s.duration: %s is no time in which anything can be done: use 2h, for example", field, w.Duration.Duration))
+			problems = append(problems, fmt.Sprintf("%s.duration: %s is not a positive duration: use 2h, for example", field, w.Duration.Duration))
 		}
 	}
 	return problems

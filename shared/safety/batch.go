@@ -33,7 +33,7 @@ func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha
 	return with, ""
 }
 
-// AllowsBatch implements component.BatchRestarter: it does if PD is told to keep the peers of every
+// AllowsBatch implements component.BatchRestarter: it does if PD is configured to keep the peers of every
 // region in different zones, the members are of one, and every other TiKV of the
 // cluster works.
 func AllowsBatch(c storestate.State, all []*v1alpha1.Instance) verdict.Verdict {
@@ -50,7 +50,7 @@ func AllowsBatch(c storestate.State, all []*v1alpha1.Instance) verdict.Verdict {
 			continue
 		}
 		if zone := zoneOf(c, *m.Store); len(stopped) > 0 && zone != where {
-			return verdict.Refusef("store %s (%s) is not in the same %s any more", m.Store.ID, i.Name, c.RestartTogether)
+			return verdict.Refusef("store %s (%s) is no longer in the same %s", m.Store.ID, i.Name, c.RestartTogether)
 		}
 		where, stopped[m.Store.ID] = zoneOf(c, *m.Store), true
 	}

@@ -23,7 +23,7 @@ func describeRegionAtRisk(c storestate.State) string {
 }
 
 // RegionsKeepMajority says whether every region would keep a majority if a member were stopped
-// now, or soon, because PD may give it a voter there first (KV-13). Who holds the Lease is not stopped before PD was asked about its
+// now, or soon, because PD may give it a voter there first (KV-13). The holder of the Lease is not stopped before PD was asked about its
 // regions.
 func RegionsKeepMajority(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	m, s := storestate.StoreOf(c, i), c.Snapshot

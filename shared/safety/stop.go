@@ -135,7 +135,7 @@ func Overdue(c storestate.State, d *component.Disruption, o step.Outcome) step.O
 		}
 		unsafe = fmt.Sprintf("for more than %s PD has not replicated region %s: %s region %s", unsafeTimeout, named, storestate.PDCtl(c.Group), regions[0])
 	}
-	out := step.Stall(v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not restarted (%s): %s; mend that, or have this pod stopped all the same, by which regions may be without a majority until it is back: %s",
+	out := step.Stall(v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not restarted (%s): %s; fix that, or force the restart; regions may lose their majority until the pod is back: %s",
 		d.Instance.Name, d.Why, unsafe, OverrideCommand(d.Instance)))
 	out.After = o.After
 	return out

@@ -35,13 +35,13 @@ func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering
 	}
 	why := fmt.Sprintf("spec.replicas is %d", g.GetReplicas())
 	slices.SortStableFunc(staying, removalOrder(g, r, component.Disruption{Verb: member.Remove, Why: why, Revision: revision}))
-	victims := staying[:surplus]
-	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
-	if may := r.Component.AllowsRemoval(victims); !may.Allowed() && len(fresh) > 0 {
+	leaving := staying[:surplus]
+	fresh := slices.DeleteFunc(slices.Clone(leaving), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
+	if may := r.Component.AllowsRemoval(leaving); !may.Allowed() && len(fresh) > 0 {
 		out.Waiting = step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonScaleInRefused, may.Reason())
-		victims = slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return !i.Spec.Retire })
+		leaving = slices.DeleteFunc(slices.Clone(leaving), func(i *v1alpha1.Instance) bool { return !i.Spec.Retire })
 	}
-	for _, i := range victims {
+	for _, i := range leaving {
 		if len(out.Candidates) >= r.Component.MaxConcurrentRemovals() && !i.Spec.Retire {
 			break
 		}

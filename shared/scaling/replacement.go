@@ -67,12 +67,12 @@ func ReplacementOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Re
 	if left == 0 {
 		return step.Done()
 	}
-	// Who waits for a suspended group to stop does not wait for what is put off.
+	// While a group is suspended, do not wait for a postponed replacement.
 	d := component.Disruption{Instance: first, Verb: member.Remove, Why: member.ReplacementReason(g, first)}
 	if hold := rollout.CheckUserHolds(g, s, r, d, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
 		return hold
 	}
 	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacementPending, fmt.Sprintf(
-		"Instance %s is to be replaced (%s); members left to replace: %d; to keep it: kubectl -n %s annotate instance %s %s-",
+		"Instance %s will be replaced (%s); members left to replace: %d; to keep it: kubectl -n %s annotate instance %s %s-",
 		first.Name, d.Why, left, g.GetNamespace(), first.Name, v1alpha1.AnnotationReplace))
 }

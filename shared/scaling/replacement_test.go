@@ -57,9 +57,9 @@ func TestMembersAreReplacedStepByStep(t *testing.T) {
 		"volumes that are to be larger grow in place": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) {
 			g.Spec.Volumes[0].Storage = resource.MustParse("9Gi")
 		}, 0, ""},
-		"a person names one: one more":              {is(fresh(0), instancetest.ToReplace(fresh(1)), fresh(2)), nil, 1, ""},
-		"and that one leaves, whatever its slot":    {is(fresh(0), instancetest.ToReplace(fresh(1)), fresh(2), fresh(3)), nil, 0, "kv-1"},
-		"a person has named two: the first is gone": {is(instancetest.ToReplace(fresh(0)), fresh(2), fresh(3)), nil, 1, ""},
+		"a user names one: one more":              {is(fresh(0), instancetest.ToReplace(fresh(1)), fresh(2)), nil, 1, ""},
+		"and that one leaves, whatever its slot":  {is(fresh(0), instancetest.ToReplace(fresh(1)), fresh(2), fresh(3)), nil, 0, "kv-1"},
+		"a user has named two: the first is gone": {is(instancetest.ToReplace(fresh(0)), fresh(2), fresh(3)), nil, 1, ""},
 		"a claim that somebody has made larger may stay": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Instances[0].Status.Volumes[0].Requested = ptr.To(resource.MustParse("9Gi"))
 		}, 0, ""},

@@ -21,14 +21,14 @@ func PlanSurge(task planning.Task, living []planning.InstanceDiff) int32 {
 	if task.Rendering.Surge <= 0 || task.Group.GetComponentSpec().Suspended {
 		return 0
 	}
-	var due, on, parting int32
+	var due, on, leaving int32
 	away := false
 	for _, m := range living {
 		switch {
 		case m.Live.DeletionTimestamp != nil:
 			continue
 		case member.IsSurge(m.Live) && m.Live.Spec.Retire:
-			parting++
+			leaving++
 		case member.IsSurge(m.Live):
 			on++
 		case !m.Live.Spec.Retire && !member.IsSettled(m.Live):
@@ -40,7 +40,7 @@ func PlanSurge(task planning.Task, living []planning.InstanceDiff) int32 {
 		}
 	}
 	// A member that leaves keeps its annotation until another has it; they count once.
-	on = max(on, parting)
+	on = max(on, leaving)
 	if due == 0 && (on == 0 || !away) {
 		return 0
 	}

@@ -36,11 +36,11 @@ func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 		edit := origin.Of(g)
 		return wait(fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set %s to Replace to have new members take the place of the old ones: %s", first, why, edit.Field("volumeReplacement"), edit.Edit()))
 	}
-	// Who waits for a suspended group to stop does not wait for what is put off.
+	// While a group is suspended, do not wait for a postponed replacement.
 	if hold := rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: s.Instance(first), Verb: member.Remove, Why: why}, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
 		return hold
 	}
-	return wait(fmt.Sprintf("Instance %s is to be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
+	return wait(fmt.Sprintf("Instance %s will be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
 }
 
 // OnlineClaims returns the claims of a member with what changes of them without a restart.

@@ -30,7 +30,7 @@ func TestASuspendedGroupDoesNotWaitForAReplacementThatIsPutOff(t *testing.T) {
 }
 
 // P4: a version that renders claims otherwise changes none for which the spec says
-// what it said; a size that a person changes goes through.
+// what it said; a size that a user changes goes through.
 func TestAnotherRenderingOfClaimsChangesNone(t *testing.T) {
 	rendered := func(size string) []v1alpha1.VolumeClaimTemplate {
 		return []v1alpha1.VolumeClaimTemplate{{Name: "data", Storage: resource.MustParse(size), StorageClassName: ptr.To("fast")}}
@@ -38,7 +38,7 @@ func TestAnotherRenderingOfClaimsChangesNone(t *testing.T) {
 	for name, c := range map[string]struct{ spec, rendered, want string }{
 		"as it was":                           {"2Gi", "2Gi", "2Gi"},
 		"the operators render more":           {"2Gi", "4Gi", "2Gi"},
-		"a person wants more":                 {"3Gi", "3Gi", "3Gi"},
+		"a user wants more":                   {"3Gi", "3Gi", "3Gi"},
 		"and the operators render more still": {"3Gi", "6Gi", "6Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {

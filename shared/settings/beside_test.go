@@ -62,7 +62,7 @@ func TestKV25AHundredSilentMembersHoldUpNoReconcile(t *testing.T) {
 	assert.True(t, pending)
 	now = now.Add(1)
 	_, pending = m.Look(g, instances)
-	assert.False(t, pending, "but not for ever, even if others are begun to be asked meanwhile")
+	assert.False(t, pending, "but not forever, even if others are begun to be asked meanwhile")
 
 	close(api.speak)
 	deadline := time.After(patience)

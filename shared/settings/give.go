@@ -19,7 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// maxAnswer is how much of a member's answer a person is told.
+// maxAnswer is how much of a member's answer is reported.
 const maxAnswer = 160
 
 // Order is what a running member is to be given, by key.
@@ -30,7 +30,7 @@ type Order struct {
 
 // Give has running members given what they were ordered to be given, all that one
 // lacks at once, and then looks what has become of it: what it shows counts more
-// than what it answers. Events tell a person. A member is given nothing whose
+// than what it answers. Events tell a user. A member is given nothing whose
 // Instance is not live the one that the order was made from, and the outcome says so.
 func (m *Members) Give(ctx context.Context, live client.Reader, recorder events.EventRecorder, g v1alpha1.Group, orders []Order) step.Outcome {
 	worst := step.Done()
@@ -59,7 +59,7 @@ func (m *Members) Give(ctx context.Context, live client.Reader, recorder events.
 
 // confirm looks at an Instance in the API server before its member is given
 // something: a cache that lags may show a mark that has been taken off since, and
-// nobody would know then what the member runs with.
+// it would then be unknown what the member runs with.
 func confirm(ctx context.Context, live client.Reader, seen *v1alpha1.Instance) step.Outcome {
 	var there v1alpha1.Instance
 	err := live.Get(ctx, client.ObjectKeyFromObject(seen), &there)
@@ -153,7 +153,7 @@ func (m *Members) sort(now *runningMember, items map[string]Value, refusal strin
 	for key, value := range items {
 		item, _ := m.table.Item(key)
 		if item.ignores(value) {
-			now.Refused[key] = observation.Refusal{Value: value.Plain, Answer: "it would say yes to " + value.Text + ", and ignore it"}
+			now.Refused[key] = observation.Refusal{Value: value.Plain, Answer: "it would accept " + value.Text + " and ignore it"}
 			continue
 		}
 		has, shown := now.Values[key]
@@ -165,7 +165,7 @@ func (m *Members) sort(now *runningMember, items map[string]Value, refusal strin
 			now.Taken[key] = value.Plain
 			continue
 		case refusal == "":
-			refused.Answer = short("it said yes, and has " + has)
+			refused.Answer = short("it accepted the change, but has " + has)
 		case item.Blind && given > 1:
 			refused.Uncertain = true
 			delete(now.Taken, key)
@@ -174,7 +174,7 @@ func (m *Members) sort(now *runningMember, items map[string]Value, refusal strin
 	}
 }
 
-// texts returns items as the member is told them, without those that it would ignore.
+// texts returns items as they are sent to the member, without those that it would ignore.
 func (m *Members) texts(items map[string]Value) map[string]string {
 	out := map[string]string{}
 	for key, value := range items {

@@ -54,7 +54,7 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 	case !known:
 		return component.ConfigProgress{Outcome: step.Wait("status port", askAgain, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is being asked what configuration it runs with")}
 	case seen.Err != nil:
-		return component.ConfigProgress{Outcome: step.After(j.left(seen, askAgain), v1alpha1.ReasonRequestFailed, j.silent(i, seen.Err))}
+		return component.ConfigProgress{Outcome: step.After(j.left(seen, askAgain), v1alpha1.ReasonRequestFailed, j.unreachable(i, seen.Err))}
 	}
 	given := component.ConfigProgress{Outcome: step.Done()}
 	dropped := j.Table.dropped(others, wanted)
@@ -68,7 +68,7 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 	if len(lacks) == 0 {
 		if seen.Giving {
 			// It was ordered for other files, and may still arrive.
-			given.Outcome = step.Wait("status port", askAgain, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is given a configuration that is not wanted any more")
+			given.Outcome = step.Wait("status port", askAgain, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is given a configuration that is no longer wanted")
 		}
 		return given
 	}
@@ -77,7 +77,7 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 	refused, answer := refusals(seen, lacks)
 	switch {
 	case len(refused) == 0 && seen.Failed != nil:
-		given.Outcome = step.After(askAgain, v1alpha1.ReasonRequestFailed, j.silent(i, seen.Failed))
+		given.Outcome = step.After(askAgain, v1alpha1.ReasonRequestFailed, j.unreachable(i, seen.Failed))
 		return given
 	case len(refused) == 0:
 		return given
@@ -98,8 +98,8 @@ func (j Judge) left(seen observation.RunningConfig, again time.Duration) time.Du
 	return askAgain
 }
 
-// silent says why a member cannot be asked, or given something, and the way round it.
-func (j Judge) silent(i *v1alpha1.Instance, err error) string {
+// unreachable says why a member cannot be asked, or given something, and the way round it.
+func (j Judge) unreachable(i *v1alpha1.Instance, err error) string {
 	round := fmt.Sprintf("have it restarted: kubectl -n %s annotate instance %s %s=$(date +%%s) --overwrite", i.Namespace, i.Name, v1alpha1.AnnotationRestart)
 	if j.Policy == v1alpha1.ConfigOnline && i.Spec.Revision != j.Group.GetGroupStatus().UpdateRevision {
 		round = fmt.Sprintf("set %s to %s: %s", j.edit().Field("configUpdate"), v1alpha1.RestartForConfig, j.edit().Edit())

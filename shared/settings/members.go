@@ -51,7 +51,7 @@ func Beside(ctx context.Context) Begin {
 
 // Members remembers what running members were last seen to run with. They are
 // asked, and given something, beside the reconciles, none of which waits for an
-// answer: the group is woken up when there is one. An operator that starts anew
+// answer: the group is woken up when there is one. An operator that starts again
 // looks again; a member whose process does runs with its file.
 type Members struct {
 	table Table
@@ -180,7 +180,7 @@ func (one *runningMember) is(i *v1alpha1.Instance, since metav1.Time) bool {
 	return one != nil && one.Pod == i.Status.PodUID && one.Since.Equal(&since)
 }
 
-// ask asks a member what it runs with. That it is as silent as before wakes nobody.
+// ask asks a member what it runs with. That it is still unreachable wakes no reconcile.
 func (m *Members) ask(ctx context.Context, g types.NamespacedName, host string, one *runningMember) {
 	if !m.enter(ctx) {
 		return
@@ -206,7 +206,7 @@ func (m *Members) show(ctx context.Context, host string) (map[string]string, err
 	defer cancel()
 	document, err := m.api.Show(ctx, host)
 	if err != nil {
-		return nil, fmt.Errorf("does not tell its configuration: %w", err)
+		return nil, fmt.Errorf("does not report its configuration: %w", err)
 	}
 	values := map[string]string{}
 	for _, item := range m.table.Items {

@@ -373,13 +373,13 @@ func TestAnOnlineEditRestartsNobodyAndAPodMadeLaterHasIt(t *testing.T) {
 	assert.Empty(t, p.stopped)
 	assert.Equal(t, 2, p.posts)
 
-	// A process that starts anew in its pod has the old file, and gets the items.
+	// A process that starts again in its pod has the old file, and gets the items.
 	p.Break("db-0")
 	p.Operate("db-0")
 	p.converge()
 	assert.Equal(t, 3, p.posts)
 
-	// A pod that is made anew has the new file.
+	// A pod that is recreated has the new file.
 	p.Kill("db-1")
 	p.Operate("db-1")
 	p.converge()
@@ -389,7 +389,7 @@ func TestAnOnlineEditRestartsNobodyAndAPodMadeLaterHasIt(t *testing.T) {
 		assert.Empty(t, i.Annotations[v1alpha1.AnnotationAppliedConfig])
 	}
 
-	// An operator that starts anew asks, and gives nothing.
+	// An operator that starts again asks, and gives nothing.
 	p.restartOperator()
 	assert.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
 	assert.Equal(t, 3, p.posts)
@@ -460,7 +460,7 @@ func TestAMemberThatCannotBeAskedIsNamed(t *testing.T) {
 	assert.Empty(t, p.stopped)
 }
 
-func TestABadFileOfAMemberThatDoesNotStartIsMendedByARestart(t *testing.T) {
+func TestABadFileOfAMemberThatDoesNotStartIsFixedByARestart(t *testing.T) {
 	p := newPlay(t, config{"a": "1"})
 	p.edit(func() { p.config = config{"a": bad} }) // by a restart
 	for range 5 {

@@ -67,13 +67,13 @@ func (t Table) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 		case !known:
 			return verdict.Refuse(key + " is changed")
 		case item.Kind.scalar(value) == "":
-			return verdict.Refusef("%s is no %s", key, item.Kind)
+			return verdict.Refusef("%s is not a %s", key, item.Kind)
 		}
 	}
 	return verdict.Allow()
 }
 
-// Value is a value of an item: as the member is told it, and in the one form in
+// Value is a value of an item: as it is sent to the member, and in the one form in
 // which two spellings of it are the same.
 type Value struct{ Text, Plain string }
 

@@ -107,7 +107,7 @@ func (o Of) early(ctx context.Context, err error) error {
 }
 
 // announce says in namespaces that have left that nothing is done there any more. Nothing
-// depends on it but the person who waits for it.
+// depends on it but the user who waits for it.
 func (o Of) announce(ctx context.Context, events kubernetes.Interface, namespaces []string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -132,6 +132,6 @@ func (o Of) released(namespace string) *eventsv1.Event {
 		Reason:              ReasonReleased,
 		Type:                corev1.EventTypeNormal,
 		Regarding:           corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace, Namespace: namespace},
-		Note:                fmt.Sprintf("the %s operator of shard %s acts in this namespace no more", o.Operator, o.Shard),
+		Note:                fmt.Sprintf("the %s operator of shard %s no longer acts in this namespace", o.Operator, o.Shard),
 	}
 }

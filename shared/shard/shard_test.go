@@ -100,7 +100,7 @@ func TestP12AnOperatorRunsForTheNamespacesOfItsShard(t *testing.T) {
 		}
 		return out
 	}
-	assert.Equal(t, []string{"ReleasedByShard: the pdgroup operator of shard a acts in this namespace no more"}, told(blog))
+	assert.Equal(t, []string{"ReleasedByShard: the pdgroup operator of shard a no longer acts in this namespace"}, told(blog))
 	cancel()
 	require.NoError(t, <-ended)
 	assert.Len(t, told(shop), 1, "an operator that ends releases nothing: it begins again")

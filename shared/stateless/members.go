@@ -49,7 +49,7 @@ func (c Members) NotServing(i *v1alpha1.Instance) bool {
 }
 
 // Rank implements component.Component. The newest is restarted first, so that a member
-// beyond spec.replicas comes before those that stay. Who is removed first is missed
+// beyond spec.replicas comes before those that stay. The one removed first is missed
 // least: see removalRank.
 func (Members) Rank(d component.Disruption) int {
 	if d.Verb == member.Remove {
@@ -81,9 +81,9 @@ func removalRank(i *v1alpha1.Instance, wanted string) int {
 // NeedsLease implements component.Component.
 func (Members) NeedsLease(component.Disruption) bool { return false }
 
-// Allows implements component.Component: without the victim there are as many members
+// Allows implements component.Component: without the given one there are as many members
 // as are asked for, or one less if there is to be no surge, and a member that is
-// started again finds what it needs. Who has been told to leave is not counted on.
+// started again finds what it needs. One that was ordered to leave is not counted on.
 func (c Members) Allows(d component.Disruption) verdict.Verdict {
 	if !c.Open.Open {
 		return verdict.Refuse("a server that starts now would not serve: " + c.Open.Message)

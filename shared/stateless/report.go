@@ -19,7 +19,7 @@ const (
 )
 
 // Report reports the member of every Instance. The database keeps no membership of them:
-// one serves when its readiness probe says so, and leaves when it is told to. drained are
+// one serves when its readiness probe says so, and leaves on request. drained are
 // those that are being removed, and port is the one that clients connect to.
 func Report(g v1alpha1.Group, instances []*v1alpha1.Instance, drained map[string]bool, port int32, now time.Time) []groupstatus.Member {
 	var out []groupstatus.Member

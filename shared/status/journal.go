@@ -17,12 +17,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// again is for how long the same order to PD is not told again: it is given until what
+// again is for how long the same order to PD is not logged again: it is given until what
 // PD shows has followed it.
 const again = 30 * time.Second
 
 // Journal records Events, and writes each into the operator's log as well: Events are
-// gone after an hour, and whoever asks in the morning what happened at night needs it.
+// gone after an hour, and a user who asks in the morning what happened at night needs it.
 type Journal struct {
 	events.EventRecorder
 	// Log to write to.
@@ -34,7 +34,7 @@ type Journal struct {
 	told map[telling]time.Time
 }
 
-// telling is what was told of an object, without a second one that it is about.
+// telling is what was reported of an object, without a second one that it is about.
 type telling struct {
 	about        types.UID
 	reason, line string
@@ -52,7 +52,7 @@ func (j *Journal) Eventf(regarding, related runtime.Object, eventType, reason, a
 	j.Log.Info(line, fields(regarding, related, reason)...)
 }
 
-// repeats reports whether the same was told a moment ago.
+// repeats reports whether the same was reported a moment ago.
 func (j *Journal) repeats(regarding runtime.Object, reason, line string) bool {
 	object, ok := regarding.(client.Object)
 	if !ok {

@@ -13,16 +13,16 @@ import (
 
 const (
 	// Patience is for how long words wait. While a cluster starts or rolls they change with
-	// each step of each member, and a person reads none of them within a second.
+	// each step of each member, and a user reads none of them within a second.
 	Patience = time.Second
-	// unmade and begun are how many times as long the first words about a member wait, while its
-	// pod has yet to be made and from then on. What blocks its start, the Instance tells, and
-	// its group.
+	// unmade and begun multiply Patience for the first message about a member: unmade until
+	// its pod exists, begun from then on. The Instance and its group report what blocks the
+	// start.
 	unmade, begun = 5, 3
-	// made is how many times as long words wait until a pod that was just made is Ready: many
-	// are by then, and one write tells both.
+	// made multiplies Patience for a pod that was just created: many are Ready by then, and
+	// one write reports both.
 	made = 2
-	// forgotten is after how long words are forgotten that nobody asks for: their object is gone.
+	// forgotten is after how long unused messages are dropped: their object is gone.
 	forgotten = time.Minute
 )
 
@@ -91,7 +91,7 @@ func (w *Words) wait(of types.UID, differ bool, times time.Duration) time.Durati
 	return max(left, 0)
 }
 
-// prune forgets words that nobody asks for, once in a while: a reconcile must not cost more for
+// prune drops unused messages, once in a while: a reconcile must not cost more for
 // every other object.
 func (w *Words) prune(now time.Time) {
 	if now.Sub(w.pruned) < forgotten {

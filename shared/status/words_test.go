@@ -118,10 +118,10 @@ func TestWordsWaitOneSecondHoweverOftenTheyChange(t *testing.T) {
 	assert.Equal(t, time.Second, wait("b", "2"), "each object has its own")
 	now = now.Add(400 * time.Millisecond)
 	assert.Zero(t, wait("a", "3"), "a second is over")
-	assert.Equal(t, time.Second, wait("a", "4"), "that was written, and it begins anew")
+	assert.Equal(t, time.Second, wait("a", "4"), "that was written, and it begins again")
 	now = now.Add(time.Second)
 	assert.Zero(t, wait("a", "before"), "nothing differs any more")
-	assert.Equal(t, time.Second, wait("a", "5"), "so it begins anew")
+	assert.Equal(t, time.Second, wait("a", "5"), "so it begins again")
 	now = now.Add(time.Hour)
 	assert.Equal(t, time.Second, wait("b", "6"), "what nobody asked for is forgotten")
 }

@@ -90,7 +90,7 @@ func (w Writer) transition(ctx context.Context, object client.Object, c metav1.C
 		return
 	}
 	if _, member := object.(*v1alpha1.Instance); member && (c.Type == v1alpha1.ConditionReady || c.Status == metav1.ConditionTrue && c.Type == v1alpha1.ConditionUpToDate) {
-		// A group's roll would be told once for each member: what is done to one is.
+		// Else a roll of the group would cause an Event for each member; Events of what is done to a member remain.
 		Note(logr.FromContextOrDiscard(ctx), About{Object: object, Reason: c.Reason}, "%s is %s: %s", c.Type, c.Status, c.Message)
 		return
 	}
@@ -123,7 +123,7 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 		}
 	}
 	for _, kind := range []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy, v1alpha1.ConditionDrained} {
-		// One that is not said any more goes, as when a removal is taken back.
+		// One that no longer holds is removed, as when a removal is withdrawn.
 		have := meta.FindStatusCondition(instance.Status.Conditions, kind)
 		if have != nil && meta.FindStatusCondition(conditions, kind) == nil {
 			before.Conditions = append(before.Conditions, *have)
@@ -131,7 +131,7 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 	}
 	after := memberPart{Conditions: conditions, Member: member}
 	same := equality.Semantic.DeepEqual(before, after)
-	if wait := w.Words.waitForMember(instance, !same && before.silent() && after.starting()); wait > 0 {
+	if wait := w.Words.waitForMember(instance, !same && before.empty() && after.starting()); wait > 0 {
 		return wait, nil
 	}
 	if same {
@@ -141,8 +141,8 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 	return 0, client.IgnoreNotFound(err)
 }
 
-// silent reports whether nothing is said of a member.
-func (p memberPart) silent() bool { return p.Member == nil && len(p.Conditions) == 0 }
+// empty reports whether the status has nothing about a member.
+func (p memberPart) empty() bool { return p.Member == nil && len(p.Conditions) == 0 }
 
 // starting reports whether no more is said of a member than that it does not serve yet.
 func (p memberPart) starting() bool {

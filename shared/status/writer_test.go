@@ -114,7 +114,7 @@ func TestWhatCouldNotBeWrittenIsNotTold(t *testing.T) {
 	assert.Empty(t, d.events())
 }
 
-// Only an upgrade of the operator writes a status anew for its version's sake.
+// Only an upgrade of the operator writes a status again for its version's sake.
 func TestEveryStatusSaysWhichVersionOfTheOperatorWroteIt(t *testing.T) {
 	for _, status := range []status.Versioned{
 		&v1alpha1.TidbClusterStatus{}, &v1alpha1.PDGroupStatus{}, &v1alpha1.TiKVGroupStatus{}, &v1alpha1.TiDBGroupStatus{}, &v1alpha1.TiFlashGroupStatus{},

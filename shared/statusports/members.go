@@ -136,7 +136,7 @@ func (s *Members) settled(one *process) bool {
 	return one.known && one.Err == nil && (one.State == "" || s.final(one.State))
 }
 
-// run asks a member. That it says the same as before wakes nobody.
+// run asks a member. That it answers the same as before wakes no reconcile.
 func (s *Members) run(g types.NamespacedName, host string, over *tls.Config, one *process) {
 	select {
 	case s.slots <- struct{}{}:

@@ -3,5 +3,5 @@
 // it looks again by itself: there is no bare wait.
 //
 // In go the ends of several steps; out come the most pressing one, for the status, and what
-// controller-runtime is told. Parallel runs steps side by side.
+// the result for controller-runtime. Parallel runs steps side by side.
 package step

@@ -18,7 +18,7 @@ const (
 	KindAfter Kind = "After"
 	// KindFail failed and is tried again with backoff.
 	KindFail Kind = "Fail"
-	// KindStall needs a person to act.
+	// KindStall needs a user to act.
 	KindStall Kind = "Stall"
 )
 
@@ -28,12 +28,12 @@ type Outcome struct {
 	Kind Kind
 	// Reason is a condition reason; empty for Done.
 	Reason string
-	// Message is one line for a person, naming who must act.
+	// Message is one line for a user, naming who must act.
 	Message string
 	// Source names what will wake a Wait up.
 	Source string
 	// After is when to look again: a Wait's deadline, an After's delay; a
-	// Stall's, if nothing will tell that a person has acted.
+	// Stall's, if nothing will tell that a user has acted.
 	After time.Duration
 	// Err of a Fail.
 	Err error
@@ -54,7 +54,7 @@ func After(d time.Duration, reason, message string) Outcome {
 }
 
 // ConflictDelay is how soon what was planned from an object that has changed
-// since is planned anew: by then the cache shows the change.
+// since is planned again: by then the cache shows the change.
 const ConflictDelay = 50 * time.Millisecond
 
 // Conflict returns the end of a step that met another version of an object than it
@@ -66,12 +66,12 @@ func Fail(reason string, err error) Outcome {
 	return Outcome{Kind: KindFail, Reason: reason, Message: err.Error(), Err: err}
 }
 
-// Stall returns the end of a step that only a person can help.
+// Stall returns the end of a step that only a user can help.
 func Stall(reason, message string) Outcome {
 	return Outcome{Kind: KindStall, Reason: reason, Message: message}
 }
 
-// severity orders outcomes by how pressing they are for a person.
+// severity orders outcomes by how pressing they are for a user.
 func (o Outcome) severity() int {
 	switch o.Kind {
 	case KindStall:
@@ -88,8 +88,8 @@ func (o Outcome) severity() int {
 	return 0
 }
 
-// retry is when a failure is looked at again that a stall, which a person has
-// to mend, would otherwise hide.
+// retry is when a failure is looked at again that a stall, which a user has
+// to fix, would otherwise hide.
 const retry = 10 * time.Second
 
 // Worst returns the most pressing of outcomes, the first among equals; Done of
@@ -115,7 +115,7 @@ func Worst(outcomes ...Outcome) Outcome {
 }
 
 // Result translates the outcome for controller-runtime. A Stall is not
-// retried, unless After says when: what a person changes wakes the object up.
+// retried, unless After says when: what a user changes wakes the object up.
 func (o Outcome) Result() (ctrl.Result, error) {
 	switch o.Kind {
 	case KindFail:

@@ -23,7 +23,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 	hot := func(n, state string) pd.Store {
 		return pd.Store{ID: "9" + n, Address: "hot-" + n + ".hot-peer.ns.svc:20160", State: state, Regions: 1}
 	}
-	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: make the group hot again, which takes its claims, and to be rid of it scale it to 0; if its claims are gone for good: see delete.md"
+	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: recreate group hot, which takes over its claims, and scale it to 0 to remove it; if its claims are gone for good: see delete.md"
 	for name, c := range map[string]struct {
 		stores []pd.Store
 		change func(*observation.Snapshot)
@@ -33,14 +33,14 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 		"its pods have just stopped":            {[]pd.Store{hot("0", pd.StateUp)}, nil, "3 of 3 stores are Up"},
 		"PD misses it":                          {[]pd.Store{hot("0", pd.StateDisconnected)}, nil, one},
 		"PD has given it up, which changes not": {[]pd.Store{hot("0", pd.StateDown)}, nil, one},
-		"a person has PD remove it":             {[]pd.Store{hot("0", pd.StateOffline)}, nil, "3 of 3 stores are Up"},
+		"a user has PD remove it":               {[]pd.Store{hot("0", pd.StateOffline)}, nil, "3 of 3 stores are Up"},
 		"there are two":                         {[]pd.Store{hot("0", pd.StateDown), hot("1", pd.StateDown)}, nil, one + "; and 1 more"},
 		"its Instance is there": {[]pd.Store{hot("0", pd.StateDown)}, func(s *observation.Snapshot) {
 			i := storeInstance(0, "90")
 			i.Name = "hot-0"
 			s.Siblings = append(s.Siblings, i)
 		}, "3 of 3 stores are Up"},
-		"its Instance is made anew": {[]pd.Store{hot("0", pd.StateDisconnected)}, func(s *observation.Snapshot) {
+		"its Instance is recreated": {[]pd.Store{hot("0", pd.StateDisconnected)}, func(s *observation.Snapshot) {
 			s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "hot-0"}, Recreating: "hot"}
 		}, "3 of 3 stores are Up"},
 		"a TiFlash is none of TiKV's": {[]pd.Store{{ID: "90", Address: "hot-0.hot-peer.ns.svc:3930", State: pd.StateDown, Labels: map[string]string{"engine": "tiflash"}}}, nil, "3 of 3 stores are Up"},
@@ -71,8 +71,8 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 		lost   bool
 		says   string
 	}{
-		"stores of a group that is gone":   {func(*observation.Snapshot) {}, true, "these stores have them and do not run: 90 (hot-0), 91 (hot-1): their group is gone: make the group hot again, which takes its claims"},
-		"each region has another majority": {func(s *observation.Snapshot) { s.PD.MajorityLost = false }, false, "make the group hot again"},
+		"stores of a group that is gone":   {func(*observation.Snapshot) {}, true, "these stores have them and do not run: 90 (hot-0), 91 (hot-1): their group is gone: recreate group hot, which takes over its claims"},
+		"each region has another majority": {func(s *observation.Snapshot) { s.PD.MajorityLost = false }, false, "recreate group hot"},
 		"PD has just lost its leader":      {func(s *observation.Snapshot) { s.Siblings = []*v1alpha1.Instance{runs("hot-0"), runs("hot-1")} }, false, "3 of 3 stores are Up"},
 		"they are another group's and are sick": {func(s *observation.Snapshot) {
 			for _, n := range []string{"hot-0", "hot-1"} {
@@ -130,7 +130,7 @@ func TestAGroupWithoutAnEntrySaysHowManyRegionsItHas(t *testing.T) {
 }
 
 // KV-15: what was begun with a member is taken back although its Instance is gone,
-// by what the Lease says. What a person has done is left alone.
+// by what the Lease says. What a user has done is left alone.
 func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*observation.Snapshot)

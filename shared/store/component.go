@@ -146,8 +146,8 @@ func (c Component) ReasonDead(i *v1alpha1.Instance) string {
 }
 
 // AllowsRemoval implements component.Component: see removal.AllowsRemoval.
-func (c Component) AllowsRemoval(victims []*v1alpha1.Instance) verdict.Verdict {
-	return removal.AllowsRemoval(c.State, victims)
+func (c Component) AllowsRemoval(leaving []*v1alpha1.Instance) verdict.Verdict {
+	return removal.AllowsRemoval(c.State, leaving)
 }
 
 // ChooseBatch implements component.Component: see safety.ChooseBatch.

@@ -108,7 +108,7 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 		"another store is being removed": {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateOffline }, "store 2 (kv-1) is being removed"},
 		"another group's store is Down": {func(s *observation.Snapshot) {
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateDown, Regions: 1})
-		}, "store 9 (hot-0) does not run and its group is gone: make the group hot again"},
+		}, "store 9 (hot-0) does not run and its group is gone: recreate group hot"},
 		"another group's store is Down and its Instance is there": {func(s *observation.Snapshot) {
 			hot := storeInstance(0, "9")
 			hot.Name = "hot-0"
@@ -294,7 +294,7 @@ func TestKV12KV15LeadersComeBackBeforeTheNext(t *testing.T) {
 			s.PD.EvictLeader = []string{"1"}
 			s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 		}, stop, false},
-		"a person keeps it from leading":    {10, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, true},
+		"a user keeps it from leading":      {10, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, true},
 		"it is not Up yet":                  {0, func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, nil, false},
 		"PD is silent":                      {0, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
 		"it has not registered":             {0, func(s *observation.Snapshot) { s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:] }, nil, false},
@@ -321,7 +321,7 @@ func TestKV15OnlyWhatCarriesOurMarkIsSwept(t *testing.T) {
 	s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 	c := tikv(g, s)
 	assert.Equal(t, []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: "kv-0"}}, c.UndoPreparation(s.Instances[0]))
-	assert.Empty(t, c.UndoPreparation(s.Instances[1]), "a person's")
+	assert.Empty(t, c.UndoPreparation(s.Instances[1]), "a user's")
 	s.PD.EvictLeader = nil
 	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]), "nothing is left")
 }

@@ -153,12 +153,12 @@ func TestKV26TheLabelsOfAnExclusiveGroup(t *testing.T) {
 		has       map[string]string
 		want      map[string]string
 	}{
-		"they are set":                           {true, nil, map[string]string{"$k/exclusive": "true", "k/tikvgroup": "ns.kv"}},
-		"what is there is not set again":         {true, map[string]string{"$K/Exclusive": "true", "k/tikvgroup": "ns.kv"}, nil},
-		"another group's name is not kept":       {true, map[string]string{"$k/exclusive": "true", "k/tikvgroup": "ns.hot"}, map[string]string{"k/tikvgroup": "ns.kv"}},
-		"an ordinary group has none":             {false, nil, nil},
-		"the one that keeps regions away goes":   {false, map[string]string{"$k/exclusive": "true", "k/tikvgroup": "ns.kv"}, map[string]string{"$k/exclusive": ""}},
-		"a person's own exclusive label is left": {false, map[string]string{"$mine": "x"}, nil},
+		"they are set":                         {true, nil, map[string]string{"$k/exclusive": "true", "k/tikvgroup": "ns.kv"}},
+		"what is there is not set again":       {true, map[string]string{"$K/Exclusive": "true", "k/tikvgroup": "ns.kv"}, nil},
+		"another group's name is not kept":     {true, map[string]string{"$k/exclusive": "true", "k/tikvgroup": "ns.hot"}, map[string]string{"k/tikvgroup": "ns.kv"}},
+		"an ordinary group has none":           {false, nil, nil},
+		"the one that keeps regions away goes": {false, map[string]string{"$k/exclusive": "true", "k/tikvgroup": "ns.kv"}, map[string]string{"$k/exclusive": ""}},
+		"a user's own exclusive label is left": {false, map[string]string{"$mine": "x"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := kv(1)

@@ -157,7 +157,7 @@ func TestKV03NoRemovalThatIsAcceptedLeavesTooLittle(t *testing.T) {
 	require.Positive(t, refused)
 }
 
-// rules as TiDB and a person would set them.
+// rules as TiDB and a user would set them.
 func TestFL05KV03PlacementRulesAreKept(t *testing.T) {
 	flash := pd.Rule{Group: "tiflash", ID: "table-45-r", Role: "learner", Count: 2, Constraints: []pd.Constraint{{Key: "engine", Op: "in", Values: []string{"tiflash"}}}}
 	hot := func(op string, count int) pd.Rule {
@@ -170,7 +170,7 @@ func TestFL05KV03PlacementRulesAreKept(t *testing.T) {
 		says    string
 	}{
 		"a table has as many replicas as stores": {true, flash, map[string]string{"engine": "tiflash"},
-			"the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: whoever owns it must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1 "},
+			"the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1 "},
 		"a table has fewer":                         {true, pd.Rule{Group: "tiflash", ID: "table-45-r", Count: 1, Constraints: flash.Constraints}, map[string]string{"engine": "tiflash"}, ""},
 		"a table of other stores":                   {true, pd.Rule{Group: "tiflash", ID: "table-45-r", Count: 2}, map[string]string{"engine": "tiflash"}, ""},
 		"the rule of a table does not ask for TiKV": {false, flash, nil, ""},

@@ -69,13 +69,13 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 	}{
 		"its leaders go first": {nil, want{leased: true, calls: call(component.EvictLeaders), says: "gives its leaders away"}},
 		"then its regions": {[]func(*observation.Snapshot){evicts, func(s *observation.Snapshot) { s.PD.Stores[0].Leaders = 0 }},
-			want{leased: true, calls: call(component.DeleteStore), says: "is to give its regions away"}},
+			want{leased: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
 		"its regions go too if its leaders have had their time": {[]func(*observation.Snapshot){evicts, func(s *observation.Snapshot) { s.Now = now().Add(time.Hour) }},
-			want{leased: true, calls: call(component.DeleteStore), says: "is to give its regions away"}},
-		"a store that is Down has no leaders":                       {[]func(*observation.Snapshot){state(pd.StateDown)}, want{leased: true, calls: call(component.DeleteStore), says: "is to give its regions away"}},
+			want{leased: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
+		"a store that is Down has no leaders":                       {[]func(*observation.Snapshot){state(pd.StateDown)}, want{leased: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
 		"once it is Offline nobody waits for it":                    {[]func(*observation.Snapshot){state(pd.StateOffline)}, want{says: "is Offline and has about 30 regions left: only 2 TiKV stores can take them (store 2, store 3)"}},
 		"while PD finds room for its regions nothing is said of it": {[]func(*observation.Snapshot){state(pd.StateOffline), roomy}, want{says: "is Offline and has about 30 regions left"}},
-		"that PD finds no room for its regions is said":             {[]func(*observation.Snapshot){state(pd.StateOffline), roomy, fullStore}, want{says: "about 30 regions left: PD gives none to a store of which less than a fifth of the disk is free (store 3): let their volumes grow, or add stores"}},
+		"that PD finds no room for its regions is said":             {[]func(*observation.Snapshot){state(pd.StateOffline), roomy, fullStore}, want{says: "about 30 regions left: PD moves none to a store whose disk is less than 20% free (store 3): let their volumes grow, or add stores"}},
 		"and it is not kept from leading any more":                  {[]func(*observation.Snapshot){state(pd.StateOffline), evicts, func(s *observation.Snapshot) { marked(s, member.Remove) }}, want{calls: call(component.StopEvictingLeaders), says: "is Offline", replaced: true}},
 		"a tombstone has left":                                      {[]func(*observation.Snapshot){gone}, want{ready: true}},
 		"but PD has to forget about its leaders":                    {[]func(*observation.Snapshot){gone, evicts}, want{calls: call(component.StopEvictingLeaders), says: "has left"}},
@@ -93,11 +93,11 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 		}}, want{leased: true, says: "PD is asleep"}},
 		"another store in its place is a problem":        {[]func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.Stores[0].ID = "99" }}, want{leased: true, says: "is store 1, but"}},
 		"a deleted member that is needed comes back":     {[]func(*observation.Snapshot){deleted}, want{ready: true, stays: true}},
-		"when nothing is left in PD of a restart":        {[]func(*observation.Snapshot){deleted, evicts, func(s *observation.Snapshot) { marked(s, member.Restart) }}, want{stays: true, calls: call(component.StopEvictingLeaders), says: "is to lead again"}},
+		"when nothing is left in PD of a restart":        {[]func(*observation.Snapshot){deleted, evicts, func(s *observation.Snapshot) { marked(s, member.Restart) }}, want{stays: true, calls: call(component.StopEvictingLeaders), says: "will lead again"}},
 		"which PD has to say":                            {[]func(*observation.Snapshot){deleted, silent, func(s *observation.Snapshot) { marked(s, member.Restart) }}, want{stays: true, says: "PD is asleep"}},
 		"a deleted member that is one too many leaves":   {[]func(*observation.Snapshot){deleted, surplus}, want{leased: true, replaced: true, calls: call(component.EvictLeaders), says: "gives its leaders away"}},
 		"a deleted member goes on leaving":               {[]func(*observation.Snapshot){deleted, state(pd.StateOffline), func(s *observation.Snapshot) { marked(s, member.Remove) }}, want{replaced: true, says: "is Offline"}},
-		"a deleted member that has lost its data leaves": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), claimLost}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "is to give its regions away"}},
+		"a deleted member that has lost its data leaves": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), claimLost}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
 		"unless somebody has brought it back": {[]func(*observation.Snapshot){deleted, claimLost, func(s *observation.Snapshot) {
 			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0"}}}
 		}}, want{ready: true, stays: true}},
@@ -109,12 +109,12 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 			s.Instances[0].Spec.VolumeClaimTemplates = []v1alpha1.VolumeClaimTemplate{{Name: "data"}}
 			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0", DeletionTimestamp: ptr.To(metav1.NewTime(now()))}}}
 		}}, want{leased: true, replaced: true, calls: call(component.EvictLeaders), says: "gives its leaders away"}},
-		"a deleted member whose node is gone with its volume leaves": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), nodeGone}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "is to give its regions away"}},
-		"and is not made anew on it if it never came":                {[]func(*observation.Snapshot){deleted, never, nodeGone}, want{suspend: true, says: "has never registered with PD and is being stopped"}},
+		"a deleted member whose node is gone with its volume leaves": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), nodeGone}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
+		"and is not recreated on it if it never came":                {[]func(*observation.Snapshot){deleted, never, nodeGone}, want{suspend: true, says: "has never registered with PD and is being stopped"}},
 		"nor on a claim that has lost its volume": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), claimLost, func(s *observation.Snapshot) {
 			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0"}}}
 			s.Instances[0].Status.Volumes = []v1alpha1.VolumeStatus{{Name: "data", Phase: string(corev1.ClaimLost)}}
-		}}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "is to give its regions away"}},
+		}}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
 		"one that PD never knew has lost nothing":    {[]func(*observation.Snapshot){deleted, never, claimLost}, want{ready: true, stays: true}},
 		"a deleted member that has left is replaced": {[]func(*observation.Snapshot){deleted, gone}, want{ready: true, replaced: true}},
 	} {
@@ -141,7 +141,7 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 }
 
 // A deleted member that is to stay is restarted with care if that makes a
-// difference, and else let go at once.
+// difference, and else released at once.
 func TestWhichDeletedMembersAreRestartedWithCare(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes []func(*observation.Snapshot)
@@ -188,9 +188,9 @@ func TestKV05WhatIsLeftOfARemovalIsTakenBack(t *testing.T) {
 	g, s := world()
 	s.PD.Bootstrapped = true
 	s.PD.Stores[0].State = pd.StateOffline
-	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]), "a person's")
+	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]), "a user's")
 	marked(&s, member.Restart)
-	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]), "a person's while we restarted it")
+	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]), "a user's while we restarted it")
 	marked(&s, member.Remove)
 	assert.Equal(t, []component.Call{{Verb: component.RestoreStore, Target: "1", Instance: "kv-0"}}, tikv(g, s).UndoPreparation(s.Instances[0]))
 	assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]))
@@ -198,7 +198,7 @@ func TestKV05WhatIsLeftOfARemovalIsTakenBack(t *testing.T) {
 	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]))
 	assert.Contains(t, tikv(g, s).ReasonDead(s.Instances[0]), "store 1 had left PD")
 	marked(&s, "")
-	assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]), "a person's tombstone is for a person")
+	assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]), "a user's tombstone is for a user")
 }
 
 func TestDrainedIsSaidOfWhoHasLeft(t *testing.T) {
@@ -208,12 +208,12 @@ func TestDrainedIsSaidOfWhoHasLeft(t *testing.T) {
 		want   string
 	}{
 		"one that stays":       {func(*observation.Snapshot) {}, false, ""},
-		"one that is to leave": {func(s *observation.Snapshot) { s.Instances[0].Spec.Retire = true }, false, "False: store 1 is Up and is to leave"},
+		"one that is to leave": {func(s *observation.Snapshot) { s.Instances[0].Spec.Retire = true }, false, "False: store 1 is Up and must leave"},
 		"one that gives regions away": {func(s *observation.Snapshot) {
 			s.Instances[0].Spec.Retire = true
 			s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateOffline, 1234
 		}, false, "False: store 1 is Offline and has about 1200 regions left"},
-		"one that has left":         {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, true, "True: PD does not list store 1 any more"},
+		"one that has left":         {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, true, "True: PD no longer lists store 1"},
 		"one that somebody removed": {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, false, ""},
 		"one that never came":       {func(s *observation.Snapshot) { s.Instances[0].Status.Member = nil; s.PD.Stores = s.PD.Stores[1:] }, true, "True: the pod has stopped and PD has never listed a store of it"},
 	} {

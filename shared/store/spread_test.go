@@ -85,7 +85,7 @@ func TestKV19HowStoresAreSpread(t *testing.T) {
 		"PD knows no such label": {zones: []string{"a", "a", "a"}, change: func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			g.Spec.Rebalance = "rack"
 		},
-			unknown: "spec.rebalance is rack, and PD's location-labels are zone: name one of these, or give PD all labels with rack in its place, from the largest to the smallest: kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels"},
+			unknown: "spec.rebalance is rack, and PD's location-labels are zone: name one of these, or set location-labels to all labels, with rack where it belongs, from the largest to the smallest: kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels"},
 		"no node has it": {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			s.SchedulableNodes = []corev1.Node{{}}
 		}, unknown: "kubectl get nodes -L topology.kubernetes.io/zone"},
@@ -98,7 +98,7 @@ func TestKV19HowStoresAreSpread(t *testing.T) {
 		"it came where it is":        {zones: []string{"a", "a", "b", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, uneven: "zone a has 3", fruitless: "Instance kv-3 was added so that another one may leave, and came to zone a, where it does not help"},
 		"without it they lie evenly": {zones: []string{"a", "b", "c", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, fruitless: "does not help"},
 		"it has no place yet":        {zones: []string{"a", "b", "c", ""}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, unknown: "Instance kv-3"},
-		"a person has named another one": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
+		"a user has named another one": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			added(s)
 			s.Instances[2].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
 		}, fruitless: "kubectl -n ns annotate instance kv-2 groups.tidb.dev/remove-first-"},

@@ -211,7 +211,7 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 		"a pod elsewhere that is being stopped": {func(s *observation.Snapshot) { says(s.Instances[3], v1alpha1.ReasonPodTerminating) },
 			"the pod of Instance kv-3 is being stopped or recreated, and PD still takes store 4 for Up"},
 		"a member that has moved to another zone": {func(s *observation.Snapshot) { s.PD.Stores[1].Labels["zone"] = "z2" },
-			"store 2 (kv-1) is not in the same zone any more"},
+			"store 2 (kv-1) is no longer in the same zone"},
 		"a region that lacks a peer": {func(s *observation.Snapshot) {
 			s.Regions = []pd.Region{{ID: "7", LeaderStore: "3", Missing: true, Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "3", Voter: true}}}}
 		}, "a region lacks a peer, or has one that is down or pending, and may need the whole zone: kubectl -n ns exec svc/pd -- /pd-ctl region check miss-peer (likewise down-peer, pending-peer)"},

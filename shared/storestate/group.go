@@ -84,7 +84,7 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	}
 	say := "regions have lost their majority and do not serve: these stores have them and do not run: " + strings.Join(named, ", ") + ": "
 	if at := slices.IndexFunc(dead, func(store pd.Store) bool { return IsAbandoned(s, store) }); at >= 0 {
-		return say + fmt.Sprintf("their group is gone: make the group %s again, which takes its claims", GroupNameOf(dead[at]))
+		return say + fmt.Sprintf("their group is gone: recreate group %s, which takes over its claims", GroupNameOf(dead[at]))
 	}
 	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), PodName(dead[0]))
 }
@@ -104,7 +104,7 @@ const outageDeadline = time.Minute
 
 // DescribeLeftBehind names an abandoned store and what a user may do.
 func DescribeLeftBehind(store pd.Store) string {
-	return fmt.Sprintf("store %s (%s) does not run and its group is gone: make the group %s again, which takes its claims, and to be rid of it scale it to 0; if its claims are gone for good: see delete.md",
+	return fmt.Sprintf("store %s (%s) does not run and its group is gone: recreate group %s, which takes over its claims, and scale it to 0 to remove it; if its claims are gone for good: see delete.md",
 		store.ID, PodName(store), GroupNameOf(store))
 }
 

@@ -154,7 +154,7 @@ func (m Match) Judge() Health {
 	case m.Store == nil && m.Recorded == "":
 		return Health{Reason: v1alpha1.ReasonMemberNotListed, Message: "PD lists no store at " + m.Address}
 	case m.Store == nil:
-		return Health{Reason: v1alpha1.ReasonMemberNotListed, Message: fmt.Sprintf("PD does not list store %s any more: it has been removed", m.Recorded)}
+		return Health{Reason: v1alpha1.ReasonMemberNotListed, Message: fmt.Sprintf("PD no longer lists store %s: it has been removed", m.Recorded)}
 	}
 	name := "store " + m.Store.ID
 	switch {
@@ -184,13 +184,13 @@ func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
 	case left && m.Recorded == "":
 		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the pod has stopped and PD has never listed a store of it")
 	case left, m.Was(v1alpha1.ConditionDrained) && m.Store == nil && m.Recorded != "":
-		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, fmt.Sprintf("PD does not list store %s any more", m.Recorded))
+		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, fmt.Sprintf("PD no longer lists store %s", m.Recorded))
 	case waits != "":
 		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, waits)
 	case leaves && m.Store != nil && m.Store.State == pd.StateOffline:
 		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is Offline and has %s left", m.Store.ID, RegionCount(m.Store.Regions)))
 	case leaves && m.Store != nil:
-		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is %s and is to leave", m.Store.ID, m.Store.State))
+		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is %s and must leave", m.Store.ID, m.Store.State))
 	}
 }
 

@@ -46,7 +46,7 @@ func ListIDs(stores []pd.Store) string {
 }
 
 // LookLater is how soon an operator looks again by itself at what a change of PD's View
-// should have told it.
+// should have reported it.
 const LookLater = 10 * time.Second
 
 // RoundCount rounds a number of regions: to tens below 100, to two digits above. Each

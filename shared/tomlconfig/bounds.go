@@ -28,7 +28,7 @@ type bounds struct {
 	tables map[string]bool
 }
 
-// checkBounds says what of a document is beyond the bounds, and how to mend it. What
+// checkBounds says what of a document is beyond the bounds, and how to fix it. What
 // is no TOML is for the parser to refuse, which does so before it makes it.
 func checkBounds(text string) error {
 	if len(text) > MaxBytes {

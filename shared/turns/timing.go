@@ -30,10 +30,10 @@ type Timing struct {
 	Late int
 	// PerSecond is how many polls of PDs of which something moves a process begins in a second,
 	// and how many of all others, each in the order in which they are due: of hundreds each is
-	// asked less often. Who is about to act (Ask) does not wait.
+	// asked less often. A caller about to act (Ask) does not wait.
 	PerSecond int
 	// AtOnce is how many polls of PDs that failed last time go on at the same time in a
-	// process, and how many of all others. Its Deadline begins when a poll does. Who is about
+	// process, and how many of all others. Its Deadline begins when a poll does. One that is about
 	// to act (Ask) does not wait.
 	AtOnce int
 	// Handover is after how long a poll that met no leader asks once more. A leader
@@ -65,7 +65,7 @@ func DefaultTiming() Timing {
 
 // Poll is what came of one question to a PD.
 type Poll struct {
-	// Moving says that somebody waits for something to change, and Changed that the answer
+	// Moving says that a reconcile waits for something to change, and Changed that the answer
 	// differs from what was known.
 	Moving, Changed bool
 	// Late says that there was no answer in time, and that this is not believed yet, and Failed
@@ -81,7 +81,7 @@ type Pace struct {
 	apart    time.Duration // least time from the beginning of the last poll to the next
 }
 
-// Pace returns the course of polls that have yet to begin.
+// Pace returns the course of polls that have not begun yet.
 func (t Timing) Pace() *Pace { return &Pace{Timing: t} }
 
 // Kicked returns the least time from the beginning of one poll to that of one
@@ -97,7 +97,7 @@ func (p *Pace) Kicked() time.Duration {
 // Next returns how long to wait after a poll.
 func (p *Pace) Next(polled Poll, took time.Duration) time.Duration {
 	if polled.Late {
-		// Whether it is silent the next one tells, and soon.
+		// The next poll, soon, shows whether it is unreachable.
 		p.apart = took
 		return p.Fast
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Turns are handed out in the order in which they are asked for. Its methods may be used
+// Turns limits how many polls begin in a second, and grants turns in the order of the requests. Its methods may be used
 // concurrently.
 type Turns struct {
 	// moving and steady bound how many begin in a second.

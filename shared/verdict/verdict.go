@@ -18,7 +18,7 @@ const unjudged = "it has not been judged whether that is safe"
 // Allow says that it may be done.
 func Allow() Verdict { return Verdict{allowed: true} }
 
-// Refuse says why it must not be done, for a person who reads it in a condition.
+// Refuse says why it must not be done, for a user who reads it in a condition.
 func Refuse(reason string) Verdict { return Verdict{reason: reason} }
 
 // Refusef is Refuse with a format of package fmt.

@@ -9,7 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Edited passes what a person, or who acts for one, changes in an object: its spec, labels
+// Edited passes what a user, or a tool of the user, changes in an object: its spec, labels
 // or annotations, that it is there, and that it is to be deleted. What an operator makes is
 // no edit: a new cluster makes many objects, and would go before a change of another one.
 // Of the objects that are there when an operator starts it passes those whose spec the

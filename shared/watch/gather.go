@@ -16,14 +16,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 )
 
-// afterWords is how soon somebody is woken up who only repeats what a status says, if
+// afterWords is how soon a reconcile is woken up that only repeats what a status says, if
 // nothing has changed in it but words and numbers. P11 allows five seconds until what
 // blocks is named.
 const afterWords = time.Second
 
 // Gather wakes up the objects that wake names, a moment after an event, so that a burst
 // of events is one reconcile, and later if no condition of a group has turned. It is for
-// those who only mirror what groups do: nobody waits for them.
+// those that only mirror what groups do: nothing waits for them.
 func Gather(moment time.Duration, wake handler.MapFunc) handler.EventHandler {
 	later := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request], moment time.Duration) {
 		for _, request := range wake(ctx, object) {

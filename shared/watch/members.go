@@ -12,7 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 )
 
-// Members wakes the group up that an Instance names, whoever owns it by now:
+// Members wakes the group up that an Instance names, whatever owns it by now:
 // only the operator of that kind can let its member go.
 func Members(kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {

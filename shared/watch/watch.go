@@ -31,7 +31,7 @@ func Changed() predicate.Predicate {
 }
 
 // Spec passes updates of which the spec or the metadata differ; the status is
-// somebody else's.
+// another owner's.
 func Spec() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }
@@ -88,7 +88,7 @@ func ByPDGroup(object client.Object) string {
 }
 
 // requests lists the groups of a PDGroup, all groups if it is empty. A list
-// that fails wakes nobody: the cache that it reads from is not there, and then
+// that fails wakes nothing: the cache that it reads from is not there, and then
 // neither is the event. Nothing of the list leaves but names, so it is not copied.
 func requests(ctx context.Context, reader client.Reader, list client.ObjectList, namespace, pdGroup string) []reconcile.Request {
 	if err := reader.List(ctx, list, client.InNamespace(namespace), index.OfPDGroup(pdGroup), client.UnsafeDisableDeepCopy); err != nil {

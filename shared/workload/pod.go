@@ -57,7 +57,7 @@ type Main struct {
 }
 
 // Template renders the pod of a group's members, without what differs between
-// them. The problems say what the user must mend; with any, the template is
+// them. The problems say what the user must fix; with any, the template is
 // not to be used.
 func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 	spec := g.GetComponentSpec()

@@ -6,7 +6,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// tailScript prints files as they grow and ends at once when it is told to: a
+// tailScript prints files as they grow and ends at once on SIGTERM: a
 // bare tail as the first process of a container ignores SIGTERM, and the pod
 // would only stop when its grace period is over. The files are its arguments.
 const tailScript = `tail -n0 -F "$@" & trap 'kill $!' TERM INT; wait $!`

@@ -309,8 +309,8 @@ type RunStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// OperatorVersion is the version of the operator that wrote this status. It is not
-	// written by itself but once after that operator was upgraded.
+	// OperatorVersion is the version of the operator that wrote this status. Not updated
+	// alone, except once after an operator upgrade.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	OperatorVersion string `json:"operatorVersion,omitempty"`
@@ -320,7 +320,7 @@ type RunStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Reason of Stalled or Ready; empty if there is nothing to tell. For kubectl get.
+	// Reason of Stalled or Ready; empty if there is nothing to report. For kubectl get.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message that goes with Reason, of at most 80 characters; the condition has all
@@ -349,8 +349,8 @@ type RunStatus struct {
 	// +kubebuilder:validation:MaxLength=20
 	// +optional
 	TSO string `json:"tso,omitempty"`
-	// Progress of the run that goes on, as its tool last told, such as 45%: Dumpling and BR
-	// tell it every two minutes, and BR of each of its steps; TiDB Lightning every ten seconds.
+	// Progress of the run that goes on, as its tool last reported it, such as 45%: Dumpling and BR
+	// report it every two minutes, and BR for each of its steps; TiDB Lightning every ten seconds.
 	// +kubebuilder:validation:MaxLength=8
 	// +optional
 	Progress string `json:"progress,omitempty"`

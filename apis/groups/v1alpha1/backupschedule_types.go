@@ -86,8 +86,8 @@ type BackupScheduleStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// OperatorVersion is the version of the operator that wrote this status. It is not
-	// written by itself but once after that operator was upgraded.
+	// OperatorVersion is the version of the operator that wrote this status. Not updated
+	// alone, except once after an operator upgrade.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	OperatorVersion string `json:"operatorVersion,omitempty"`
@@ -98,7 +98,7 @@ type BackupScheduleStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Reason of Stalled or Ready; empty if there is nothing to tell. For kubectl get.
+	// Reason of Stalled or Ready; empty if there is nothing to report. For kubectl get.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message that goes with Reason, of at most 80 characters; the condition has all

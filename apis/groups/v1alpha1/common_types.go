@@ -147,7 +147,7 @@ type ComponentSpec struct {
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
 	// RestartedAt restarts every member once when it changes, as safely as any
-	// other roll. Any text will do; a time tells most.
+	// other roll. Any text will do; a time is most useful.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	RestartedAt string `json:"restartedAt,omitempty"`
@@ -518,8 +518,8 @@ type GroupStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// OperatorVersion is the version of the operator that wrote this status. It is not
-	// written by itself but once after that operator was upgraded.
+	// OperatorVersion is the version of the operator that wrote this status. Not updated
+	// alone, except once after an operator upgrade.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	OperatorVersion string `json:"operatorVersion,omitempty"`
@@ -532,7 +532,7 @@ type GroupStatus struct {
 	// Reason of Stalled, Ready or UpToDate, whichever keeps the object from what its
 	// spec asks for, in this order; LeadersEvicted if all is well but for a member that
 	// leads nothing on request, CertificateExpiring but for a certificate that ends soon;
-	// empty if there is nothing to tell. For kubectl get.
+	// empty if there is nothing to report. For kubectl get.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message that goes with Reason, of at most 80 characters; the condition has all

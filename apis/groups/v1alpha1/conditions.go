@@ -88,12 +88,12 @@ const (
 	ReasonScaleInRefused = "ScaleInRefused"
 	// ReasonUpdateHeld: spec.disruption puts the next step off.
 	ReasonUpdateHeld = "UpdateHeld"
-	// ReasonAnnouncingUpgrade: TiDB is being told that an upgrade begins, or that it
+	// ReasonAnnouncingUpgrade: TiDB is being notified that an upgrade begins, or that it
 	// is over. Set by the tidbgroup operator.
 	ReasonAnnouncingUpgrade = "AnnouncingUpgrade"
 	// ReasonReplacing: a dead member is being replaced.
 	ReasonReplacing = "Replacing"
-	// ReasonReplacementPending: a member is to be replaced because a person has said so
+	// ReasonReplacementPending: a member is to be replaced because a user asked for it
 	// by an annotation. Set by the operators of groups.
 	ReasonReplacementPending = "ReplacementPending"
 	// ReasonRebalancing: spec.rebalance has a store added so that another one may leave
@@ -101,7 +101,7 @@ const (
 	// operators.
 	ReasonRebalancing = "Rebalancing"
 	// ReasonConfigPending: a running member is to be given a changed configuration,
-	// or has not told yet whether it has it. Set by the operators of groups with
+	// or has not reported yet whether it has it. Set by the operators of groups with
 	// spec.configUpdate, and by the pdgroup operator for what PD stores.
 	ReasonConfigPending = "ConfigPending"
 	// ReasonConfigRefused: a running member does not take an item of a changed
@@ -111,7 +111,7 @@ const (
 	// ReasonEvictionTimedOut: leaders stayed longer than they may; the member is
 	// stopped with them.
 	ReasonEvictionTimedOut = "EvictionTimedOut"
-	// ReasonEvictingLeaders: a member is to lead nothing, or may lead again, because
+	// ReasonEvictingLeaders: a member must have no leaders, or may lead again, because
 	// an annotation on its Instance says so, and it is not so yet. Set by the tikvgroup
 	// and pdgroup operators until that annotation has been answered, and from when it
 	// is gone until PD lets the member lead again.
@@ -133,7 +133,7 @@ const (
 	// the CA that spec.tls of the PDGroup names. Set by the operators of groups.
 	ReasonWaitingForCertificate = "WaitingForCertificate"
 	// ReasonCertificateExpiring: a certificate that a group uses is in the last tenth of its
-	// life, and nobody has renewed it; UpToDate is True. Set by the operators of groups, and
+	// life, and it has not been renewed; UpToDate is True. Set by the operators of groups, and
 	// passed on by the tidbcluster operator.
 	ReasonCertificateExpiring = "CertificateExpiring"
 	// ReasonTLSMismatch: a group has spec.tls and its PDGroup has not, or the reverse. Set
@@ -322,7 +322,7 @@ func ConditionTypes() []string {
 func ConditionTable() []ConditionInfo { return slices.Clone(conditionTable()) }
 
 // conditionTable makes the table once: with each status and each scrape of metrics, conditions
-// are looked up in it. Nobody changes it.
+// are looked up in it. It is never changed.
 var conditionTable = sync.OnceValue(func() []ConditionInfo {
 	own := "the operator of the object's kind"
 	// What keeps an object from its goal is the same list for Ready, UpToDate
@@ -383,7 +383,7 @@ var conditionTable = sync.OnceValue(func() []ConditionInfo {
 			Meaning: "The database calls the member healthy."},
 		{Type: ConditionDrained, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
 			Reasons: []string{ReasonMemberLeft, ReasonNotDrained},
-			Meaning: "The member has left the database: its pod may stop for good. False says why a member that leaves, or whose Instance was deleted, has to go on."},
+			Meaning: "The member has left the database: its pod may stop for good. False says why a member that is leaving, or whose Instance was deleted, must keep running."},
 	}
 })
 

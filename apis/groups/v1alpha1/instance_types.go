@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// InstanceSpec is written by the operator of the group alone. A change of it is
+// InstanceSpec is written only by the operator of the group. A change of it is
 // that operator's permission to act: the instance operator never asks whether a
 // pod may stop, it was asked before.
 type InstanceSpec struct {
@@ -125,7 +125,7 @@ type InstanceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// OperatorVersion is the version of the instance operator that wrote its part of
-	// this status. It is not written by itself but once after that operator was upgraded.
+	// this status. Not updated alone, except once after an operator upgrade.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	OperatorVersion string `json:"operatorVersion,omitempty"`
@@ -137,7 +137,7 @@ type InstanceStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Reason of Stalled, Ready or UpToDate, whichever keeps the object from what its
 	// spec asks for, in this order; LeadersEvicted if all is well but for the member
-	// leading nothing on request; empty if there is nothing to tell. For kubectl get.
+	// leading nothing on request; empty if there is nothing to report. For kubectl get.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message that goes with Reason, of at most 80 characters; the condition has all

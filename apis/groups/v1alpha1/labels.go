@@ -32,7 +32,7 @@ const (
 	// LabelUmbrella is, on a group, the name of the TidbCluster that made it.
 	LabelUmbrella = LabelPrefix + "tidbcluster"
 
-	// LabelShard is set by a person on a namespace: the name of the set of operators, by
+	// LabelShard is set by a user on a namespace: the name of the set of operators, by
 	// its --shard, that acts there.
 	LabelShard = LabelPrefix + "shard"
 
@@ -69,7 +69,7 @@ const (
 	// -l lists such claims, or leaves them out. Nothing is decided by it.
 	LabelRetired = AnnotationRetired
 	// AnnotationExpires is, on a retired claim, when it is deleted (RFC 3339): its
-	// group's claim retention said so when its member left. Who takes it away keeps
+	// group's claim retention said so when its member left. A user who removes it keeps
 	// the claim.
 	AnnotationExpires = LabelPrefix + "expires"
 
@@ -82,7 +82,7 @@ const (
 	// UID of the Instance. A claim without it is deleted only if its Instance's status
 	// says that it was started with it, and never expires.
 	AnnotationMadeBy = LabelPrefix + "made-by"
-	// AnnotationAdopt is set by a person on a claim without our labels, such as one
+	// AnnotationAdopt is set by a user on a claim without our labels, such as one
 	// that was restored from a snapshot: the name of the Instance that is to use it.
 	// Such a claim is never deleted by an operator.
 	AnnotationAdopt = LabelPrefix + "adopt"
@@ -96,17 +96,17 @@ const (
 	// AnnotationTrust carries the digest of the authorities that a pod starts with, where
 	// they are the cluster's own; a change restarts the pod.
 	AnnotationTrust = LabelPrefix + "trust"
-	// AnnotationRestart is set by a person on an Instance to have its pod
+	// AnnotationRestart is set by a user on an Instance to have its pod
 	// restarted once, as safely as in a roll. Any new text will do; a time tells
 	// most.
 	AnnotationRestart = LabelPrefix + "restart"
 	// AnnotationRestarted is the AnnotationRestart that a group's operator has
 	// answered last, on the Instance.
 	AnnotationRestarted = LabelPrefix + "restarted"
-	// AnnotationRemoveFirst is set by a person on an Instance that the next
+	// AnnotationRemoveFirst is set by a user on an Instance that the next
 	// scale-in is to remove before others. The value does not count.
 	AnnotationRemoveFirst = LabelPrefix + "remove-first"
-	// AnnotationReplace is set by a person on an Instance whose member is to be
+	// AnnotationReplace is set by a user on an Instance whose member is to be
 	// replaced: a new one comes in another slot, and this one leaves for good when that
 	// is Ready. The value does not count.
 	AnnotationReplace = LabelPrefix + "replace"
@@ -114,8 +114,8 @@ const (
 	// spec.rebalance has added, until it is known whether one may leave in exchange. The
 	// value is that field's.
 	AnnotationRebalance = LabelPrefix + "rebalance"
-	// AnnotationEvictLeaders is set by a person on an Instance of TiKV or PD whose
-	// member is to lead nothing, and goes on running, for as long as it stands. Any
+	// AnnotationEvictLeaders is set by a user on an Instance of TiKV or PD whose
+	// member must have no leaders, and goes on running, for as long as it stands. Any
 	// value will do, none as well.
 	AnnotationEvictLeaders = LabelPrefix + "evict-leaders"
 	// AnnotationLeadersEvicted is set by a group's operator on an Instance whose
@@ -123,7 +123,7 @@ const (
 	// "true" if that is empty. It stays until the request is gone and the member may
 	// lead again.
 	AnnotationLeadersEvicted = LabelPrefix + "leaders-evicted"
-	// AnnotationStopAnyway is set by a person on an Instance of TiKV whose restart is
+	// AnnotationStopAnyway is set by a user on an Instance of TiKV whose restart is
 	// held back because regions may lose their majority by it, or other stores do not
 	// work: the UID of the pod that may be stopped all the same. It does not count for
 	// another pod, and so for one restart only.
@@ -140,12 +140,12 @@ const (
 	// spec.failover has another server stand in for, until they have served again for
 	// as long as they had to be missed.
 	AnnotationMissed = LabelPrefix + "missed"
-	// AnnotationRecoverQuorum is set by a person on a PDGroup whose PD has lost the
+	// AnnotationRecoverQuorum is set by a user on a PDGroup whose PD has lost the
 	// data of a majority for good: <Instance>/<cluster ID> names the member that PD
 	// is rebuilt from and, so that it is never given by mistake, the cluster. Each
 	// value is obeyed once; status.recovery says how far it is.
 	AnnotationRecoverQuorum = LabelPrefix + "recover-quorum"
-	// AnnotationAllowRemoval is set by a person on a TidbCluster whose spec does not
+	// AnnotationAllowRemoval is set by a user on a TidbCluster whose spec does not
 	// name groups any more that hold data: their names, with a comma between, are the
 	// consent to delete them all the same. It counts for as long as it stands.
 	AnnotationAllowRemoval = LabelPrefix + "allow-removal"

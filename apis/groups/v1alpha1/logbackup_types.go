@@ -147,7 +147,7 @@ func (l *LogBackup) GetRunStatus() *RunStatus { return &l.Status.RunStatus }
 // GetTiDBGroup implements Run.
 func (l *LogBackup) GetTiDBGroup() string { return l.Spec.TiDBGroup.Name }
 
-// GetLogin implements Run: BR asks PD and TiKV alone.
+// GetLogin implements Run: BR connects only to PD and TiKV.
 func (l *LogBackup) GetLogin() Login { return Login{} }
 
 // GetRunPod implements Run.

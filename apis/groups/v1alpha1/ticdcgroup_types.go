@@ -39,7 +39,7 @@ type TiCDCTemplate struct {
 	// +optional
 	SinkSecrets []string `json:"sinkSecrets,omitempty"`
 	// DrainSeconds for which a capture may hand over what it owns and copies before it
-	// stops, at most, in seconds. A capture that is alone has nobody to hand over to, and
+	// stops, at most, in seconds. A capture that is alone has no other to hand over to, and
 	// stops at once.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400

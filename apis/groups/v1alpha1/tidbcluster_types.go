@@ -24,37 +24,37 @@ type TidbClusterSpec struct {
 	TiFlashEntries `json:",inline"`
 	TiProxyEntries `json:",inline"`
 	TiCDCEntries   `json:",inline"`
-	// Paused is handed to every group.
+	// Paused is passed to every group.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Suspended is handed to every group.
+	// Suspended is passed to every group.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-	// RestartedAt is handed to every group whose own is not greater as a text:
-	// times in RFC 3339 and UTC sort as they should.
+	// RestartedAt is passed to every group. If a group has its own, the later of the two
+	// wins; compared as strings, so use times in RFC 3339 and UTC.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	RestartedAt string `json:"restartedAt,omitempty"`
-	// Disruption is handed to every group that has none of its own.
+	// Disruption is passed to every group that has none of its own.
 	// +optional
 	Disruption *Disruption `json:"disruption,omitempty"`
-	// ClusterDomain of Kubernetes, such as cluster.local, is handed to every group that
+	// ClusterDomain of Kubernetes, such as cluster.local, is passed to every group that
 	// has none of its own. It cannot be set, changed or removed later. Default: none.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="clusterDomain must be a DNS name such as cluster.local, without a dot at its end"
 	// +optional
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// TLS is handed to every group that has none of its own. An empty object switches it
+	// TLS is passed to every group that has none of its own. An empty object switches it
 	// on: every connection between them is encrypted, and both ends show a certificate,
 	// from Secrets that have to exist, or that issuer or selfSigned have made:
 	// docs/tasks/tls.md. It is switched on or off while the cluster is suspended. Default: none.
 	// +optional
 	TLS *ClusterTLS `json:"tls,omitempty"`
-	// PreferIPv6 is handed to every group.
+	// PreferIPv6 is passed to every group.
 	// +optional
 	PreferIPv6 bool `json:"preferIPv6,omitempty"`
-	// PeerService is handed to every group that has none of its own.
+	// PeerService is passed to every group that has none of its own.
 	// +optional
 	PeerService *IPFamilies `json:"peerService,omitempty"`
 	// BootstrapFrom is the backup whose data the cluster begins with. It becomes the Restore
@@ -69,7 +69,7 @@ type TidbClusterSpec struct {
 // storage. How the run connects and what its pod looks like can be corrected until it has
 // begun.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.backup) == has(oldSelf.backup) && (!has(self.backup) || self.backup == oldSelf.backup) && has(self.logBackup) == has(oldSelf.logBackup) && (!has(self.logBackup) || self.logBackup == oldSelf.logBackup) && has(self.storage) == has(oldSelf.storage) && (!has(self.storage) || self.storage == oldSelf.storage) && has(self.folder) == has(oldSelf.folder) && (!has(self.folder) || self.folder == oldSelf.folder) && has(self.logFolder) == has(oldSelf.logFolder) && (!has(self.logFolder) || self.logFolder == oldSelf.logFolder) && has(self.type) == has(oldSelf.type) && (!has(self.type) || self.type == oldSelf.type) && has(self.pointInTime) == has(oldSelf.pointInTime) && (!has(self.pointInTime) || self.pointInTime == oldSelf.pointInTime)",message="bootstrapFrom is done once: what the cluster begins with cannot be changed; delete the cluster and its claims and create it anew, or remove bootstrapFrom"
+// +kubebuilder:validation:XValidation:rule="has(self.backup) == has(oldSelf.backup) && (!has(self.backup) || self.backup == oldSelf.backup) && has(self.logBackup) == has(oldSelf.logBackup) && (!has(self.logBackup) || self.logBackup == oldSelf.logBackup) && has(self.storage) == has(oldSelf.storage) && (!has(self.storage) || self.storage == oldSelf.storage) && has(self.folder) == has(oldSelf.folder) && (!has(self.folder) || self.folder == oldSelf.folder) && has(self.logFolder) == has(oldSelf.logFolder) && (!has(self.logFolder) || self.logFolder == oldSelf.logFolder) && has(self.type) == has(oldSelf.type) && (!has(self.type) || self.type == oldSelf.type) && has(self.pointInTime) == has(oldSelf.pointInTime) && (!has(self.pointInTime) || self.pointInTime == oldSelf.pointInTime)",message="bootstrapFrom is done once: what the cluster begins with cannot be changed; delete the cluster and its claims and recreate it, or remove bootstrapFrom"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || has(self.storage)",message="type goes with storage: that of a Backup is known"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Physical' || !has(self.storage) || !has(self.storage.pvc) && (!has(self.storage.s3) || has(self.storage.s3.secret) && !has(self.storage.s3.caSecret)) && (!has(self.storage.gcs) || has(self.storage.gcs.secret))",message="type Physical needs storage.s3, gcs or azblob with a secret, and without caSecret: every TiKV reads the files itself"
 // +kubebuilder:validation:XValidation:rule="!has(self.physical) || has(self.backup) || has(self.type) && self.type == 'Physical'",message="physical goes with type: Physical"
@@ -105,8 +105,8 @@ type TidbClusterStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// OperatorVersion is the version of the operator that wrote this status. It is not
-	// written by itself but once after that operator was upgraded.
+	// OperatorVersion is the version of the operator that wrote this status. Not updated
+	// alone, except once after an operator upgrade.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	OperatorVersion string `json:"operatorVersion,omitempty"`
@@ -119,7 +119,7 @@ type TidbClusterStatus struct {
 	// Reason of Stalled, Ready or UpToDate, whichever keeps the object from what its
 	// spec asks for, in this order; LeadersEvicted if all is well but for a member that
 	// leads nothing on request, CertificateExpiring but for a certificate that ends soon;
-	// empty if there is nothing to tell. For kubectl get.
+	// empty if there is nothing to report. For kubectl get.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message that goes with Reason, of at most 80 characters; the condition has all
@@ -146,7 +146,7 @@ type TidbClusterStatus struct {
 	// +optional
 	RestoredAt *metav1.Time `json:"restoredAt,omitempty"`
 	// Groups, one per entry of the spec, in the order pd, tikv, tidb, tiflash, tiproxy, ticdc; and
-	// behind them those that the spec does not name any more and that are still there.
+	// behind them those that the spec no longer names and that are still there.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
@@ -200,7 +200,7 @@ type GroupSummary struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.tikv) || self.spec.tikv.all(g, size(self.metadata.name) + size(g.name) <= 34)",message="metadata.name and spec.tikv[].name together may have at most 34 characters, because the group's name has at most 40"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.tidb) || self.spec.tidb.all(g, size(self.metadata.name) + size(g.name) <= 34)",message="metadata.name and spec.tidb[].name together may have at most 34 characters, because the group's name has at most 40"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.tiflash) || self.spec.tiflash.all(g, size(self.metadata.name) + size(g.name) <= 31)",message="metadata.name and spec.tiflash[].name together may have at most 31 characters, because the group's name has at most 40"
-// +kubebuilder:validation:XValidation:rule="self.spec.pd.replicas == oldSelf.spec.pd.replicas || (has(self.status) && has(self.status.clusterID))",message="spec.pd.replicas cannot change until PD has bootstrapped: wait for status.clusterID, or delete the cluster and create it anew",fieldPath=".spec.pd.replicas"
+// +kubebuilder:validation:XValidation:rule="self.spec.pd.replicas == oldSelf.spec.pd.replicas || (has(self.status) && has(self.status.clusterID))",message="spec.pd.replicas cannot change until PD has bootstrapped: wait for status.clusterID, or delete the cluster and recreate it",fieldPath=".spec.pd.replicas"
 type TidbCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -108,7 +108,7 @@ type AuthToken struct {
 }
 
 // SessionToken is how servers sign tokens of sessions. All servers of a cluster need the same
-// key: who has it can sign in as any user.
+// key: with it one can sign in as any user.
 type SessionToken struct {
 	// SecretName of the key and its certificate, tls.key and tls.crt: RSA or Ed25519, and
 	// signed by a key of the same sort, such as itself. Another name restarts the servers;
@@ -150,7 +150,7 @@ type SQLRun struct {
 	// ConfigMap with a file of SQL.
 	// +optional
 	ConfigMap *KeyReference `json:"configMap,omitempty"`
-	// Secret with a file of SQL. Nothing is told of its text, and of an error only
+	// Secret with a file of SQL. Its text is never reported, and of an error only
 	// the number.
 	// +optional
 	Secret *KeyReference `json:"secret,omitempty"`
@@ -305,14 +305,14 @@ type TiDBFailover struct {
 
 // Shutdown is how a TiDB server is stopped.
 type Shutdown struct {
-	// DelaySeconds between leaving the Service and being told to stop, in
+	// DelaySeconds between leaving the Service and the signal to stop, in
 	// seconds, so that load balancers notice.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	// +kubebuilder:default=10
 	// +optional
 	DelaySeconds *int64 `json:"delaySeconds,omitempty"`
-	// DrainSeconds that a server which was told to stop goes on serving the
+	// DrainSeconds that a server which got the signal to stop goes on serving the
 	// connections that it has, in seconds. Then TiDB closes them, and gives
 	// transactions that still run 15 s of its own.
 	// +kubebuilder:validation:Minimum=0
@@ -331,7 +331,7 @@ type TiDBGroupStatus struct {
 	// Endpoint that MySQL clients connect to, host:port.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
-	// Upgrade that TiDB is told of; absent while there is none.
+	// Upgrade that TiDB is notified of; absent while there is none.
 	// +optional
 	Upgrade *TiDBUpgrade `json:"upgrade,omitempty"`
 	// SQL is what came of spec.sql, in its order.
@@ -380,7 +380,7 @@ const (
 	SQLFailed SQLState = "Failed"
 )
 
-// TiDBUpgrade is an upgrade that TiDB is told of, so that it holds the users' DDL
+// TiDBUpgrade is an upgrade that TiDB is notified of, so that it holds the users' DDL
 // back while its servers run different versions. It is recorded before the first
 // server is restarted, and removed when TiDB has taken the word that it is over.
 type TiDBUpgrade struct {
@@ -388,14 +388,14 @@ type TiDBUpgrade struct {
 	From string `json:"from"`
 	// To is the version that they are to run.
 	To string `json:"to"`
-	// State is how far TiDB has been told.
+	// State is how far the notification of TiDB is.
 	// +kubebuilder:validation:Enum=Starting;Started;Unannounced
 	State UpgradeState `json:"state"`
-	// Since when TiDB is being told.
+	// Since is when the notification of TiDB began.
 	Since metav1.Time `json:"since"`
 }
 
-// UpgradeState is how far TiDB has been told of an upgrade.
+// UpgradeState is how far TiDB has been notified of an upgrade.
 type UpgradeState string
 
 const (

@@ -48,7 +48,7 @@ func CommonNames(g Group) []string {
 	return nil
 }
 
-// ClientTLS is how a cluster is connected to by who is no member of it.
+// ClientTLS is how clients that are not members connect to a cluster.
 type ClientTLS struct {
 	// ClientSecretName of the certificate with which the operators connect to the
 	// members of the cluster: keys ca.crt, tls.crt and tls.key. Default:
@@ -62,17 +62,17 @@ type ClientTLS struct {
 }
 
 // CertificateSource says who makes the Secrets of a cluster that no secretName and no
-// clientSecretName names. Without one a person does.
+// clientSecretName names. Without one a user does.
 type CertificateSource struct {
 	// Issuer of cert-manager signs the certificates of all groups of the cluster: the
 	// operator of PDGroups makes a Certificate for each. Secrets that a secretName names
-	// are a person's all the same. Default: none.
+	// are still the user's. Default: none.
 	// +optional
 	Issuer *IssuerReference `json:"issuer,omitempty"`
 	// SelfSigned has the cluster sign its certificates itself: the operator of PDGroups
 	// makes a CA, once, and with it the certificates of all groups, and renews these. Its
 	// Secret is <pdgroup>-ca-secret, and stays when the cluster is deleted. Secrets that a
-	// secretName names are a person's all the same. Default: none.
+	// secretName names are still the user's. Default: none.
 	// +optional
 	SelfSigned *SelfSigned `json:"selfSigned,omitempty"`
 }
@@ -114,7 +114,7 @@ const (
 type SelfSigned struct {
 	// RotatedAt has another CA take the place of the one that there is, once when it
 	// changes: in three phases, each of which restarts the members as safely as any other
-	// roll. Any text will do; a time tells most. Default: in the last fifth of its life.
+	// roll. Any text will do; a time is most useful. Default: in the last fifth of its life.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	RotatedAt string `json:"rotatedAt,omitempty"`
@@ -175,7 +175,7 @@ type ClusterTLS struct {
 // Made reports whether the operators have the Secrets of a cluster made that no field names.
 func (s CertificateSource) Made() bool { return s.Issuer != nil || s.SelfSigned != nil }
 
-// SourceOf returns who makes the Secrets of a cluster; a person if there is no PDGroup.
+// SourceOf returns who makes the Secrets of a cluster; a user if there is no PDGroup.
 func SourceOf(pd *PDGroup) CertificateSource {
 	if pd == nil || pd.Spec.TLS == nil {
 		return CertificateSource{}
@@ -233,7 +233,7 @@ type MySQLTLS struct {
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 	// DNSNames by which clients connect, beside the name of the Service: the certificate has
-	// to have them, or gets them if it is made. A change restarts nobody. Default: none.
+	// to have them, or gets them if it is made. A change restarts no member. Default: none.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`

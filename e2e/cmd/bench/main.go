@@ -82,7 +82,7 @@ func run() int {
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
 	flag.BoolVar(&o.kinds, "kinds", false, "print what kube-apiserver keeps in memory for our kinds, and measure nothing else")
 	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
-	flag.IntVar(&o.edits, "edits", 0, "have a person edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
+	flag.IntVar(&o.edits, "edits", 0, "have a user edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
 	flag.IntVar(&o.atATime, "at-a-time", 0, "create so many of the clusters at a time, the next ones when these are Ready, and print what each wave costs among those that are there; with -edits somebody edits while one more wave comes in the end")
 	flag.IntVar(&o.stores, "stores", 0, "give each cluster so many TiKV stores over three zones, and roll them in the end")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")

@@ -132,7 +132,7 @@ func kubectlHint(s *session.Session, p provider.Provider, args string) string {
 
 func since(t time.Time) string { return time.Since(t).Round(100 * time.Millisecond).String() }
 
-// say prints a line; a terminal that is gone is nobody's loss.
+// say prints a line; a terminal that is gone is no loss.
 func say(out *os.File, format string, args ...any) {
 	_, err := fmt.Fprintf(out, format+"\n", args...)
 	if errors.Is(err, os.ErrClosed) {

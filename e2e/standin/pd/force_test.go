@@ -51,9 +51,9 @@ func TestAForcedMemberForgetsTheOthersAndKeepsTheCluster(t *testing.T) {
 
 	next := config(t, "pd-1")
 	next.Join = survivor.ClientURLs
-	heir := start(t, next)
-	defer heir.Close()
-	assert.Equal(t, cluster, heir.ClusterID())
+	joined := start(t, next)
+	defer joined.Close()
+	assert.Equal(t, cluster, joined.ClusterID())
 	list, err = again.List(t.Context())
 	require.NoError(t, err)
 	assert.Len(t, list, 2)

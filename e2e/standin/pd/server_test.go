@@ -202,9 +202,9 @@ func TestJoining(t *testing.T) {
 	_, err = pd.Start(t.Context(), self)
 	require.ErrorContains(t, err, "failed to parse join addr")
 
-	twin := config(t, "pd-0")
-	twin.Join = cfg.ClientURLs
-	_, err = pd.Start(t.Context(), twin)
+	duplicate := config(t, "pd-0")
+	duplicate.Join = cfg.ClientURLs
+	_, err = pd.Start(t.Context(), duplicate)
 	require.ErrorContains(t, err, "missing data or join a duplicated pd")
 
 	second := config(t, "pd-1")

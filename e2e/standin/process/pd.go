@@ -205,7 +205,7 @@ func (p *PD) Leader(ctx context.Context) (pdpb.PDClient, error) {
 	return pdpb.NewPDClient(c), nil
 }
 
-// Forget makes the next call look for the leader anew.
+// Forget makes the next call look for the leader again.
 func (p *PD) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,7 +213,7 @@ func (p *PD) Forget() {
 }
 
 // Do makes one call to the leader with a deadline. The leader is looked for
-// anew after a failure.
+// again after a failure.
 func (p *PD) Do(ctx context.Context, what string, call func(ctx context.Context, pd pdpb.PDClient) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -107,7 +107,7 @@ func (c *capture) read(ctx context.Context) (cluster, error) {
 }
 
 // look keeps what was seen last, for answers that must not wait. A capture whose session has
-// ended is none any more: it ends, and its kubelet starts it anew.
+// ended is none any more: it ends, and its kubelet starts it again.
 func (c *capture) look(ctx context.Context) error {
 	for {
 		if seen, err := c.read(ctx); err == nil {

@@ -77,7 +77,7 @@ func (s *Store) ID() uint64 { return s.ident.StoreID }
 // Heartbeats counts the store heartbeats that PD accepted.
 func (s *Store) Heartbeats() uint64 { return s.beats.Load() }
 
-// Register waits for PD and makes the store known there, once for ever: the ID
+// Register waits for PD and makes the store known there, once forever: the ID
 // stays on the data directory. With first set the store may be the one that
 // bootstraps the cluster; otherwise it waits until another one has.
 func (s *Store) Register(ctx context.Context, first bool) error {

@@ -278,7 +278,7 @@ func (c *Client) Bootstrap(ctx context.Context, store *metapb.Store, region *met
 }
 
 // LiftLimit lets PD give the store, and take from it, as many peers as it likes. PD
-// allows 15 a minute, which spares the disks of a real TiKV. The regions of this one
+// allows 15 a minute, which protects the disks of a real TiKV. The regions of this one
 // hold next to nothing, and TiDB makes some seventy before PD has replicated any.
 func (c *Client) LiftLimit(ctx context.Context, id uint64) error {
 	return c.retry(ctx, "lift the store's limit", func(ctx context.Context, _ pdpb.PDClient) error {

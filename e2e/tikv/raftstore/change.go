@@ -58,7 +58,7 @@ func (p *peer) transfer(order *pdpb.TransferLeader) {
 // enter a joint configuration, none leaves it.
 func (p *peer) proposeChange(order *pdpb.RegionHeartbeatResponse, changes []*pdpb.ChangePeer) {
 	if order.GetRegionEpoch() != nil && order.RegionEpoch.ConfVer != p.region.RegionEpoch.ConfVer {
-		return // PD will see, and ask anew
+		return // PD will see, and ask again
 	}
 	admin := &raft_cmdpb.ChangePeerV2Request{}
 	var raftChange raftpb.ConfChangeV2

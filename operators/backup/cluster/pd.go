@@ -39,7 +39,7 @@ func (s SafePoint) ByBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
 func (c Cluster) pd() hook.PD { return hook.NewPD(c.PD, hook.TLS{Dir: c.TLS}) }
 
 // Tidy removes what BR has left in PD of one run: safe points that are of it, and schedulers
-// that are paused now and were not before. It does so also when the run was told to stop. PD
+// that are paused now and were not before. It does so also when the run was asked to stop. PD
 // forgets both by itself, after five minutes, so that no run fails of it.
 func (c Cluster) Tidy(ctx context.Context, log io.Writer, left func(SafePoint) bool, before []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), TidyTimeout)

@@ -49,7 +49,7 @@ func (r *runs) act(ctx context.Context, run v1alpha1.Run, p job.Plan) step.Outco
 }
 
 // startAlone makes the Job of a physical run, of which one runs at a time in a cluster. No cache
-// is asked, and nobody else makes one meanwhile: one operator is the leader.
+// is asked, and nothing else makes one meanwhile: one operator is the leader.
 func (r *runs) startAlone(ctx context.Context, run v1alpha1.Run, j *batchv1.Job) step.Outcome {
 	r.physical.Lock()
 	defer r.physical.Unlock()
@@ -101,7 +101,7 @@ func (r *runs) taken(ctx context.Context, run v1alpha1.Run, name string) step.Ou
 	case client.IgnoreNotFound(err) != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Job %s: %w", name, err))
 	case err == nil && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()):
-		o := step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", name, run.GetNamespace(), name))
+		o := step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to another owner: delete it: kubectl -n %s delete job %s", name, run.GetNamespace(), name))
 		o.After = retry
 		return o
 	}
@@ -127,7 +127,7 @@ func (r *runs) finalize(ctx context.Context, run v1alpha1.Run, hold bool) step.O
 	return step.Done()
 }
 
-// retry is when what a person has to mend, and what no watch tells, is looked at again.
+// retry is when what a user has to fix, and what no watch tells, is looked at again.
 const retry = 10 * time.Second
 
 // act carries the plan of a schedule out: the Backup that is due first, then what retention

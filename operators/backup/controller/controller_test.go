@@ -172,7 +172,7 @@ func TestBR02AScheduleThatCannotBeReadSaysSoAndDoesNothing(t *testing.T) {
 	w.Create(s)
 	w.Says(s, v1alpha1.ReasonInvalidSpec, `spec.schedule: "61 * * * *": `)
 	w.Edit(s, func() { s.Spec.Schedule, s.Spec.TimeZone = "0 2 * * *", "Europe/Nowhere" })
-	w.Says(s, v1alpha1.ReasonInvalidSpec, `spec.timeZone: "Europe/Nowhere" is no time zone`)
+	w.Says(s, v1alpha1.ReasonInvalidSpec, `spec.timeZone: "Europe/Nowhere" is not a known time zone`)
 	w.Edit(s, func() { s.Spec.TimeZone = "Europe/Berlin" })
 	w.Condition(s, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
@@ -185,7 +185,7 @@ func TestAJobNotMadeForTheBackupIsNamedAndLeftAlone(t *testing.T) {
 	w.Create(j)
 	b := w.backup("monday")
 	w.Create(b)
-	w.Says(b, v1alpha1.ReasonNameConflict, "Job monday-backup-1 belongs to somebody else: delete it: kubectl -n "+w.Namespace+" delete job monday-backup-1")
+	w.Says(b, v1alpha1.ReasonNameConflict, "Job monday-backup-1 belongs to another owner: delete it: kubectl -n "+w.Namespace+" delete job monday-backup-1")
 	assert.Nil(t, w.job(j.Name).DeletionTimestamp)
 }
 
@@ -215,7 +215,7 @@ func TestBR01OnePhysicalRunOfAClusterGoesOnAtATime(t *testing.T) {
 		for _, b := range all {
 			if b != running && !b.Status.Ended() {
 				assert.True(t, w.noJob(b.Name+"-backup-1"), b.Name)
-				w.Says(b, v1alpha1.ReasonWaitingForRun, "Job "+running.Name+"-backup-1 is of another physical run")
+				w.Says(b, v1alpha1.ReasonWaitingForRun, "Job "+running.Name+"-backup-1 belongs to another physical run")
 			}
 		}
 		w.end(running.Name+"-backup-1", result.Result{Bytes: 1, TSO: "1"}, metav1.Now())

@@ -42,7 +42,7 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	if ip := job.Telling(run, seen); ip != "" {
 		var err error
 		if seen.Progress, err = r.progress.Ask(ctx, ip); err != nil {
-			log.FromContext(ctx).V(1).Info("the pod tells nothing", "why", err.Error())
+			log.FromContext(ctx).V(1).Info("the pod does not report its progress", "why", err.Error())
 		}
 	}
 	group := &v1alpha1.TiDBGroup{}
@@ -50,7 +50,7 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	case err != nil:
 		return seen, err
 	case found:
-		seen.Group, seen.Silent = group, r.Waits.Overdue(group, group.Status.Conditions, seen.Now)
+		seen.Group, seen.Overdue = group, r.Waits.Overdue(group, group.Status.Conditions, seen.Now)
 		if seen.Others, err = physicalJobs(ctx, r.Client, group.Namespace, group.PDGroupName()); err != nil {
 			return seen, err
 		}

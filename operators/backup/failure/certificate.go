@@ -19,7 +19,7 @@ func Certificate(err error) string {
 	case !errors.As(err, &unverified):
 		return ""
 	case errors.As(err, &unknown):
-		return "an authority has signed it that is not known"
+		return "it is signed by an unknown CA"
 	case errors.As(err, &host):
 		return "it is not for " + host.Host
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

@@ -25,7 +25,7 @@ func New(reason, format string, args ...any) error {
 	return &Failure{reason, fmt.Errorf(format, args...)}
 }
 
-// Result turns an error into a result; secrets are not told.
+// Result turns an error into a result; secrets are not printed.
 func Result(err error, otherwise string, begun bool, secrets ...string) result.Result {
 	out := result.Result{Reason: otherwise, Message: err.Error(), Begun: begun}
 	var known *Failure

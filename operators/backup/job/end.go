@@ -64,7 +64,7 @@ func (p *planner) end(job *batchv1.Job) end {
 	}
 	for _, pod := range p.podsOf(job) {
 		if pod.Status.Reason != "" {
-			out.words = "its pod ended without a word: " + result.Line(pod.Status.Reason)
+			out.words = "its pod ended without a message: " + result.Line(pod.Status.Reason)
 		}
 		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			t := c.State.Terminated
@@ -72,7 +72,7 @@ func (p *planner) end(job *batchv1.Job) end {
 				continue
 			}
 			if t.ExitCode != 0 {
-				out.words = fmt.Sprintf("container %s of its pod ended without a word: %s, exit code %d", c.Name, result.Line(t.Reason), t.ExitCode)
+				out.words = fmt.Sprintf("container %s of its pod ended without a message: %s, exit code %d", c.Name, result.Line(t.Reason), t.ExitCode)
 			}
 			if c.Name == jobtemplate.Container {
 				out.result, out.told = result.Read(t.Message)
@@ -101,7 +101,7 @@ func (p *planner) observe(job *batchv1.Job) {
 		p.plan.Outcome = p.working(job)
 		return
 	case !e.told && p.seen.Now.Sub(e.at.Time) < lag:
-		p.plan.Outcome = step.Wait("pods", lag, v1alpha1.ReasonJobRunning, "Job "+job.Name+" has ended, and what its pod says is waited for")
+		p.plan.Outcome = step.Wait("pods", lag, v1alpha1.ReasonJobRunning, "Job "+job.Name+" has ended: waiting for its pod's result")
 		return
 	}
 	s.StartTime, s.CompletionTime = &job.CreationTimestamp, &e.at
@@ -122,7 +122,7 @@ func (p *planner) observe(job *batchv1.Job) {
 	}
 }
 
-// advance says how far a run is. What it last told stands while it tells nothing.
+// advance says how far a run is. Its last report stands until the next.
 func (p *planner) advance() {
 	s, r := &p.plan.Status, p.seen.Progress
 	if r == nil {
@@ -154,7 +154,7 @@ func (p *planner) fail(reason, message string) {
 	if p.plan.Status.CompletionTime == nil {
 		p.plan.Status.CompletionTime = &metav1.Time{Time: p.seen.Now.UTC().Truncate(time.Second)}
 	}
-	p.plan.Outcome = step.Stall(reason, fmt.Sprintf("%s; to run it again delete it (kubectl -n %s delete %s %s) and create it anew", message, p.run.GetNamespace(), strings.ToLower(kind), p.run.GetName()))
+	p.plan.Outcome = step.Stall(reason, fmt.Sprintf("%s; to run it again delete it (kubectl -n %s delete %s %s) and recreate it", message, p.run.GetNamespace(), strings.ToLower(kind), p.run.GetName()))
 }
 
 // again has a Job deleted when it is time to make the next one.

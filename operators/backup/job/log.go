@@ -21,7 +21,7 @@ import (
 const defaultCheck = 5 * time.Minute
 
 // keepLog is a LogBackup. Its Jobs follow one another: each brings the task to the state that is
-// asked for, and tells how far the log is. What one has told stands in status before it goes.
+// asked for, and reports how far the log is. Its report is in status before the Job is deleted.
 func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 	if !p.held() {
 		if l.DeletionTimestamp == nil {
@@ -102,17 +102,17 @@ func isOfOtherSpec(l *v1alpha1.LogBackup, job *batchv1.Job) bool {
 	return job.Annotations[v1alpha1.AnnotationRunGeneration] != strconv.FormatInt(l.Generation, 10)
 }
 
-// noted reports whether what a Job has told stands in status.
+// noted reports whether a Job's report is in status.
 func (p *planner) noted(l *v1alpha1.LogBackup, job *batchv1.Job) bool {
 	s, e := l.Status, p.end(job)
 	return s.CompletionTime != nil && s.CompletionTime.Equal(&e.at) && s.StartTime != nil && s.StartTime.Equal(&job.CreationTimestamp)
 }
 
-// note has status say what a Job has told.
+// note puts a Job's report into status.
 func (p *planner) note(l *v1alpha1.LogBackup, job *batchv1.Job) {
 	e := p.end(job)
 	if !e.told && p.seen.Now.Sub(e.at.Time) < lag {
-		p.plan.Outcome = step.Wait("pods", lag, v1alpha1.ReasonJobRunning, "Job "+job.Name+" has ended, and what its pod says is waited for")
+		p.plan.Outcome = step.Wait("pods", lag, v1alpha1.ReasonJobRunning, "Job "+job.Name+" has ended: waiting for its pod's result")
 		return
 	}
 	s := &p.plan.Log

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// deadline is after how long what a watch should have told is looked at all the same.
+	// deadline is after how long an object is read even without an event of its watch.
 	deadline = time.Minute
 	// firstRetry and lastRetry bound how soon a run that could not begin is tried again.
 	firstRetry = 20 * time.Second
@@ -29,13 +29,13 @@ const (
 
 // Seen is what a plan is made from.
 type Seen struct {
-	// Jobs and Pods with the label of the run, whoever owns them.
+	// Jobs and Pods with the label of the run, whatever owns them.
 	Jobs []*batchv1.Job
 	Pods []*corev1.Pod
-	// Group that the run connects to; nil if there is none. Silent says that its operator
+	// Group that the run connects to; nil if there is none. Overdue says that its operator
 	// should have looked at it by now.
-	Group  *v1alpha1.TiDBGroup
-	Silent bool
+	Group   *v1alpha1.TiDBGroup
+	Overdue bool
 	// Others are Jobs of other physical runs of the cluster.
 	Others []*batchv1.Job
 	// Source is the Backup that a Restore names; nil if there is none.
@@ -218,7 +218,7 @@ func (p *planner) gate(f jobtemplate.Files) step.Outcome {
 		return p.stall(v1alpha1.ReasonMissingReference, "the backup operator does not know the image that it runs from, which has the program: start it with --image")
 	case g == nil:
 		return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s does not exist: create it, or delete this %s and create one that names another", name, p.run.RunKind()))
-	case p.seen.Silent:
+	case p.seen.Overdue:
 		return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no current status: is its operator running?")
 	default:
 		if ready := gate.Require(v1alpha1.KindTiDBGroup, g, g.Status.Conditions, v1alpha1.ConditionReady); !ready.Open {
@@ -228,7 +228,7 @@ func (p *planner) gate(f jobtemplate.Files) step.Outcome {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
 		}
 		if host, _ := jobtemplate.Address(g); host == "" {
-			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" tells no address for clients in status.endpoint")
+			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no address for clients in status.endpoint")
 		}
 	}
 	switch {
@@ -241,7 +241,7 @@ func (p *planner) gate(f jobtemplate.Files) step.Outcome {
 		return p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s writes a log of the cluster, and BR restores only where none is written: stop it: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"state\":\"Stopped\"}}'", l.Name, l.Namespace, l.Name))
 	}
 	if other := Running(p.run, p.seen.Others); other != nil {
-		return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s is of another physical run of the cluster, of which one runs at a time: kubectl -n %s describe job %s", other.Name, other.Namespace, other.Name))
+		return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s belongs to another physical run of the cluster, and only one runs at a time: kubectl -n %s describe job %s", other.Name, other.Namespace, other.Name))
 	}
 	return step.Done()
 }
@@ -326,7 +326,7 @@ func (p *planner) remove(policy v1alpha1.CleanupPolicy, f jobtemplate.Files) {
 	clean := p.job(jobtemplate.Name(p.run, jobtemplate.ComponentClean, 1))
 	switch {
 	case policy != v1alpha1.CleanupDelete && clean != nil && p.ours(clean):
-		// Nobody would stop it when the Backup is gone: it has no owner.
+		// Nothing would stop it when the Backup is gone: it has no owner.
 		p.stop(clean)
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+", which deletes the files, is stopped before the "+p.run.RunKind()+" goes without them")
 	case policy != v1alpha1.CleanupDelete:
@@ -347,9 +347,9 @@ func (p *planner) remove(policy v1alpha1.CleanupPolicy, f jobtemplate.Files) {
 	}
 }
 
-// foreign says that somebody else's Job has a name that is needed.
+// foreign says that another owner's Job has a name that is needed.
 func (p *planner) foreign(job *batchv1.Job) step.Outcome {
-	return p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", job.Name, job.Namespace, job.Name))
+	return p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to another owner: delete it: kubectl -n %s delete job %s", job.Name, job.Namespace, job.Name))
 }
 
 // deleting says how far a Job that deletes files is.

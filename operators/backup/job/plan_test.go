@@ -111,8 +111,8 @@ func TestBR04WhatARunWaitsFor(t *testing.T) {
 	for words, change := range map[string]func(*Seen){
 		"TiDBGroup basic-tidb does not exist":  func(s *Seen) { s.Group = nil },
 		"is not Ready yet":                     func(s *Seen) { s.Group.Status.Conditions[0].Status = metav1.ConditionFalse },
-		"has yet to look at it":                func(s *Seen) { s.Group.Generation = 2 },
-		"is its operator running?":             func(s *Seen) { s.Silent = true },
+		"has not processed it yet":             func(s *Seen) { s.Group.Generation = 2 },
+		"is its operator running?":             func(s *Seen) { s.Overdue = true },
 		"no address for clients":               func(s *Seen) { s.Group.Status.Endpoint = "" },
 		"does not know the image that it runs": func(s *Seen) { s.Image = "" },
 	} {
@@ -319,10 +319,10 @@ func TestBR04ARestoreIsNeverTriedAgainOnceItMayHaveWritten(t *testing.T) {
 	j := Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start
 	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: clock()}}}
 	p := Make(r, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}})
-	assert.Equal(t, "Job back-restore-1 has ended, and what its pod says is waited for", p.Outcome.Message)
+	assert.Equal(t, "Job back-restore-1 has ended: waiting for its pod's result", p.Outcome.Message)
 	p = Make(r, Seen{Group: group(), Image: image, Now: clock().Add(lag), Jobs: []*batchv1.Job{j}})
 	assert.Equal(t, v1alpha1.RunFailed, p.Status.State)
-	assert.Contains(t, p.Outcome.Message, "to run it again delete it (kubectl -n db delete restore back) and create it anew")
+	assert.Contains(t, p.Outcome.Message, "to run it again delete it (kubectl -n db delete restore back) and recreate it")
 	r.Status.RunStatus = p.Status
 	assert.Nil(t, Make(r, Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}).Start)
 }
@@ -332,7 +332,7 @@ func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
 }
 
 // What deletes the files has no owner: it would go on when the Backup is gone, with files
-// that a person has just said to keep.
+// that a user has just said to keep.
 func TestBR04FilesAreKeptOnceTheirBackupSaysSo(t *testing.T) {
 	b := toS3()
 	b.Spec.CleanupPolicy, b.Finalizers, b.DeletionTimestamp = v1alpha1.CleanupDelete, []string{v1alpha1.FinalizerBackup}, &metav1.Time{Time: clock()}
@@ -398,7 +398,7 @@ func TestBR01AnotherPhysicalRunIsWaitedFor(t *testing.T) {
 	p := Make(b, Seen{Group: group(), Image: image, Now: clock(), Others: others})
 	assert.Nil(t, p.Start)
 	assert.Equal(t, v1alpha1.ReasonWaitingForRun, p.Outcome.Reason)
-	assert.Contains(t, p.Outcome.Message, "Job monday-backup-1 is of another physical run of the cluster")
+	assert.Contains(t, p.Outcome.Message, "Job monday-backup-1 belongs to another physical run of the cluster")
 	logical := toS3()
 	logical.UID, logical.Spec.CleanupPolicy = "u8", v1alpha1.CleanupRetain
 	assert.NotNil(t, Make(logical, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start)

@@ -30,7 +30,7 @@ func (p *planner) point(r *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
 	}
 	end, known := result.ParseTSO(l.Status.Checkpoint)
 	if !known {
-		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, "LogBackup "+l.Name+" tells no checkpoint yet")
+		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, "LogBackup "+l.Name+" has no checkpoint yet")
 	}
 	until, asked := result.ParseTSO(untilOf(r))
 	if !asked {

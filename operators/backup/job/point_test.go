@@ -54,7 +54,7 @@ func TestBR01AMomentIsRestoredFromTheNewestFullBackupBeforeIt(t *testing.T) {
 		"one that is going":           {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.DeletionTimestamp = &metav1.Time{Time: clock()} })}, nil, "", "no complete Backup"},
 		"a moment that is to come":    {55, []*v1alpha1.Backup{old}, nil, "", "LogBackup the-log has reached 2026-01-02T03:50:00.000Z, and spec.pointInTime is 2026-01-02T03:55:00.000Z"},
 		"a moment that never comes":   {55, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.State = v1alpha1.RunStopped }, "", "is after the end of LogBackup the-log"},
-		"a log without checkpoint":    {40, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.Checkpoint = "" }, "", "tells no checkpoint yet"},
+		"a log without checkpoint":    {40, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.Checkpoint = "" }, "", "has no checkpoint yet"},
 		"no log":                      {40, []*v1alpha1.Backup{old}, func(_ *v1alpha1.LogBackup, s *Seen) { s.Log = nil }, "", "LogBackup the-log does not exist"},
 		"a cluster whose log is kept": {40, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, s *Seen) { s.Logs = []*v1alpha1.LogBackup{l} }, "old", "kubectl -n db patch logbackup the-log"},
 	} {

@@ -45,7 +45,7 @@ const (
 	logDeadline = 6 * 3600
 	// uidLength is how much of its UID makes a task's name one of its own.
 	uidLength = 8
-	// cleanTTL is after how long Kubernetes deletes a Job that nobody waits for any more.
+	// cleanTTL is after how long Kubernetes deletes a Job that nothing waits for any more.
 	cleanTTL = 3600
 )
 
@@ -149,7 +149,7 @@ func TaskName(l *v1alpha1.LogBackup) string {
 }
 
 // RenderClean renders the Job that deletes the files of a Backup or a LogBackup. It is owned by
-// nobody: Kubernetes would delete it when the object is deleted in the foreground.
+// nothing: Kubernetes would delete it when the object is deleted in the foreground.
 func RenderClean(run v1alpha1.Run, f Files, image string) *batchv1.Job {
 	m := newMaker(run, ComponentClean, 1)
 	m.job.OwnerReferences = nil

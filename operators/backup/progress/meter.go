@@ -81,5 +81,5 @@ func (m *Meter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(last) // who has asked has gone
+	_ = json.NewEncoder(w).Encode(last) // the client has gone
 }

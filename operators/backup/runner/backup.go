@@ -128,13 +128,13 @@ func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
 	}
 	found := regexp.MustCompile(`(?m)^\s*Pos: (\d+)$`).FindSubmatch(text)
 	if found == nil {
-		return "", failure.New(v1alpha1.ReasonRunFailed, "Dumpling tells no position in %s/%s/metadata", p.Folder, storage.DataFolder)
+		return "", failure.New(v1alpha1.ReasonRunFailed, "Dumpling wrote no position to %s/%s/metadata", p.Folder, storage.DataFolder)
 	}
 	return string(found[1]), nil
 }
 
 // removeAfter removes what a failed backup has written: half a backup is none. It does so
-// also when the run was told to stop.
+// also when the run was asked to stop.
 func (c Command) removeAfter(p *storage.Place) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()

@@ -148,7 +148,7 @@ func (c *Command) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Cluster.RateLimit, "rate-limit", "", "MiB in a second of each store")
 	set.StringVar(&c.Cluster.Checksum, "checksum", "", "whether BR compares checksums")
 	set.StringVar(&c.Log.Task, "task", "", "name of the task of log backup")
-	set.StringVar(&c.Log.State, "state", "", "what that task is to be")
+	set.StringVar(&c.Log.State, "state", "", "wanted state of that task")
 	set.StringVar(&c.Log.Begun, "begun", "", "time stamp that the task was seen to begin at")
 	set.StringVar(&c.Log.Truncate, "truncate", "", "time stamp before which the log is deleted")
 	set.StringVar(&c.Log.Folder, "log-folder", "", "folder of the log to restore")
@@ -161,7 +161,7 @@ func (c *Command) flags(set *flag.FlagSet) {
 	set.Var((*many)(&c.Filters), "filter", "table filter, may be repeated")
 	set.BoolVar(&c.AllowNonEmpty, "allow-non-empty", false, "restore beside databases of users")
 	set.StringVar(&c.Result, "result", "", "file for the result")
-	set.StringVar(&c.Progress, "progress", "", "address at which is told how far the tool is")
+	set.StringVar(&c.Progress, "progress", "", "address that serves the tool's progress")
 	set.StringVar(&c.Scratch, "scratch", "", "folder for files of the run")
 	set.DurationVar(&c.Patience, "patience", time.Minute, "for how long the database may not answer at the start")
 }

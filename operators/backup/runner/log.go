@@ -89,7 +89,7 @@ func (t *logTask) failed() []string {
 	for _, e := range t.Errors {
 		out = append(out, fmt.Sprintf("store %d: %s: %s", e.Store, e.Error.Code, e.Error.Message))
 	}
-	return append(out, "BR tells no reason")
+	return append(out, "BR gave no reason")
 }
 
 // tell fills in what is known of a task, after it was brought to a state.
@@ -179,7 +179,7 @@ func (c Command) br(ctx context.Context, log io.Writer, p *storage.Place, verb s
 	return c.runTool(ctx, log, env, slices.Concat([]string{"log", verb, "--task-name", c.Log.Task}, c.Cluster.Args(), more))
 }
 
-// task asks for the task, nil if the cluster has none. One that is somebody else's is refused:
+// task asks for the task, nil if the cluster has none. One that belongs to another owner is refused:
 // a cluster has one.
 func (c Command) task(ctx context.Context, log io.Writer) (*logTask, error) {
 	var said bytes.Buffer

@@ -196,7 +196,7 @@ func TestBR01ALogReachesWhatIsAskedFor(t *testing.T) {
 		{"99", "170", 0, "the log begins at"},
 		{"150", "201", 0, "the log ends at"},
 		{"150", "149", 0, "after the moment that is asked for"},
-		{"", "149", 0, "tells no time stamp"},
+		{"", "149", 0, "has no time stamp"},
 	} {
 		to, err := has.reaches(c.backup, c.until)
 		assert.Equal(t, c.want, to)

@@ -102,7 +102,7 @@ func (c Command) tableFilters() []string {
 		out = append(out, database.Quote(schema)+"."+database.Quote(table))
 	}
 	if len(out) == 0 && c.AllowNonEmpty {
-		// BR wants an empty cluster unless it is told which tables are meant.
+		// BR wants an empty cluster unless tables are named.
 		out = append(out, "*.*", everything)
 	}
 	return out

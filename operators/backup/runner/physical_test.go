@@ -88,7 +88,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 	}{
 		"it is complete": {nil, ""},
 		"it fails":       {errors.New("exit status 1"), "Error: [BR:KV:ErrKVStorage]tikv storage occur I/O error: AccessDenied (exit status 1)"},
-		"it is stopped":  {context.Canceled, "the run was told to stop"},
+		"it is stopped":  {context.Canceled, "the run was asked to stop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pd := &pdOf{points: others(), paused: []string{"of-somebody"}}

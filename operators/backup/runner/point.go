@@ -70,7 +70,7 @@ func spanIn(said []byte) (out span, err error) {
 func (s span) reaches(backup, until string) (uint64, error) {
 	from, err := strconv.ParseUint(backup, 10, 64)
 	if err != nil {
-		return 0, failure.New(v1alpha1.ReasonBackupUnreadable, "%s of the backup tells no time stamp", storage.MarkerFile)
+		return 0, failure.New(v1alpha1.ReasonBackupUnreadable, "%s of the backup has no time stamp", storage.MarkerFile)
 	}
 	to := s.to
 	if until != "" {
@@ -82,7 +82,7 @@ func (s span) reaches(backup, until string) (uint64, error) {
 	case from < s.from:
 		return 0, failure.New(v1alpha1.ReasonLogGap, "the log begins at %s, and the backup shows %s: what was written between them is missing: restore a newer backup", result.Moment(s.from), result.Moment(from))
 	case to > s.to:
-		return 0, failure.New(v1alpha1.ReasonLogGap, "the log ends at %s: create this anew with a spec.pointInTime that is not after it", result.Moment(s.to))
+		return 0, failure.New(v1alpha1.ReasonLogGap, "the log ends at %s: recreate this with a spec.pointInTime that is not after it", result.Moment(s.to))
 	case to < from:
 		return 0, failure.New(v1alpha1.ReasonLogGap, "the backup shows %s, after the moment that is asked for: restore an older backup, or a later moment", result.Moment(from))
 	}

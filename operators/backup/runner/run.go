@@ -46,7 +46,7 @@ func tell(ctx context.Context, at string, meter *progress.Meter, log io.Writer) 
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", at)
 	if err != nil {
-		_, _ = fmt.Fprintf(log, "backup-runner: nobody is told how far the run is: %v\n", err)
+		_, _ = fmt.Fprintf(log, "backup-runner: cannot serve the run's progress: %v\n", err)
 		return func() {}
 	}
 	server := &http.Server{Handler: meter, ReadTimeout: tellTimeout, WriteTimeout: tellTimeout}

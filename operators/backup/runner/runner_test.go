@@ -68,7 +68,7 @@ func TestBR04AToolIsStoppedAndItsLastWordsAreTold(t *testing.T) {
 	defer cancel()
 	c.Tool = tool(t, `exec sleep 60`)
 	begin := time.Now()
-	require.ErrorContains(t, c.runTool(ctx, &log, nil, nil), "told to stop")
+	require.ErrorContains(t, c.runTool(ctx, &log, nil, nil), "asked to stop")
 	assert.Less(t, time.Since(begin), stopTimeout)
 }
 

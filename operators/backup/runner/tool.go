@@ -20,7 +20,7 @@ import (
 const (
 	// tailBytes is how much of a tool's output is kept to tell what it failed of.
 	tailBytes = 8 << 10
-	// stopTimeout is how long a tool has to end when it is told to.
+	// stopTimeout is how long a tool has to end after SIGTERM.
 	stopTimeout = 10 * time.Second
 )
 
@@ -69,7 +69,7 @@ func (c Command) runTool(ctx context.Context, log io.Writer, env, args []string)
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return failure.New(v1alpha1.ReasonRunFailed, "the run was told to stop")
+		return failure.New(v1alpha1.ReasonRunFailed, "the run was asked to stop")
 	case last == "":
 		return fmt.Errorf("run %s: %w", c.Tool, err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// deadline is after how long what a watch should have told is looked at all the same.
+	// deadline is after how long an object is read even without an event of its watch.
 	deadline = time.Minute
 	// nameTime is how a time stands in the name of a Backup.
 	nameTime = "20060102-150405"
@@ -20,7 +20,7 @@ const (
 
 // Seen is what a plan is made from.
 type Seen struct {
-	// Backups with the label of the schedule, whoever made them.
+	// Backups with the label of the schedule, whatever made them.
 	Backups []*v1alpha1.Backup
 	// Read are the names of Backups that a Restore which has not ended reads.
 	Read map[string]bool
@@ -94,7 +94,7 @@ func (p *Plan) due(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, at time.T
 	p.Make = render(s, at)
 }
 
-// render renders the Backup of a time. It is owned by nobody: it stays when its schedule is
+// render renders the Backup of a time. It has no owner: it stays when its schedule is
 // deleted.
 func render(s *v1alpha1.BackupSchedule, at time.Time) *v1alpha1.Backup {
 	return &v1alpha1.Backup{

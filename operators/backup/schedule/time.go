@@ -21,7 +21,7 @@ func Parse(spec *v1alpha1.BackupScheduleSpec) (cron.Schedule, error) {
 	case errors.Is(err, timetable.ErrZoneInSchedule):
 		return nil, fmt.Errorf("spec.schedule: %q: %w: spec.timeZone", spec.Schedule, err)
 	case errors.As(err, &zone):
-		return nil, fmt.Errorf("spec.timeZone: %q is no time zone that is known: use an IANA name, such as Europe/Berlin", zone.Zone)
+		return nil, fmt.Errorf("spec.timeZone: %q is not a known time zone: use an IANA name, such as Europe/Berlin", zone.Zone)
 	}
 	return nil, fmt.Errorf("spec.schedule: %q: %w: use five fields of cron, such as \"0 2 * * *\"", spec.Schedule, err)
 }
@@ -30,7 +30,7 @@ func Parse(spec *v1alpha1.BackupScheduleSpec) (cron.Schedule, error) {
 // there is none.
 func latest(s cron.Schedule, after, now time.Time) (time.Time, bool) {
 	// From further and further back, so that few times are walked over, however long
-	// nobody has looked.
+	// it has been looked at.
 	for back := time.Minute; ; back *= 2 {
 		from := now.Add(-back)
 		last := !from.After(after)

@@ -78,7 +78,7 @@ func (p *Place) keys() (_ aws.CredentialsProvider, err error) {
 // role connects with the role that the pod has. That of its node is not the pod's.
 func (p *Place) role(ctx context.Context) (aws.Config, error) {
 	if os.Getenv(roleToken) == "" && os.Getenv(roleAgent) == "" {
-		return aws.Config{}, failure.New(v1alpha1.ReasonStorageRefused, "the pod has no role of Amazon's, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount that EKS gives a role, or storage.s3.secret in another object")
+		return aws.Config{}, failure.New(v1alpha1.ReasonStorageRefused, "the pod has no AWS role, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount with an AWS role, or storage.s3.secret in another object")
 	}
 	c, err := config.LoadDefaultConfig(ctx, config.WithRegion(p.Region), config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	if err == nil {
@@ -100,7 +100,7 @@ func withoutRole(err error) error {
 	case errors.As(err, &api):
 		return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %s: %s: does the role's trust policy name the ServiceAccount?", api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network):
-		return failure.New(v1alpha1.ReasonStorageUnreachable, "who gives the pod the role of its ServiceAccount does not answer: %s", cause.Of(err))
+		return failure.New(v1alpha1.ReasonStorageUnreachable, "the service that gives the pod the role of its ServiceAccount does not answer: %s", cause.Of(err))
 	}
 	return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %w", err)
 }
@@ -117,7 +117,7 @@ func (s Storage) authority() (aws.HTTPClient, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(text)) {
-		return nil, failure.New(v1alpha1.ReasonCertificateInvalid, "%s, which storage.s3.caSecret names, is no certificate in PEM", s.CAOf)
+		return nil, failure.New(v1alpha1.ReasonCertificateInvalid, "%s, which storage.s3.caSecret names, is not a PEM certificate", s.CAOf)
 	}
 	return out.WithTransportOptions(func(t *http.Transport) {
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}

@@ -110,7 +110,7 @@ func TestBR04WhyAPodHasNoRoleIsTold(t *testing.T) {
 	}{
 		"none": {
 			withoutAmazon, v1alpha1.ReasonStorageRefused,
-			"the pod has no role of Amazon's, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount that EKS gives a role, or storage.s3.secret in another object",
+			"the pod has no AWS role, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount with an AWS role, or storage.s3.secret in another object",
 		},
 		"one that it may not have": {
 			func(t *testing.T) { roleByToken(t, access, ""); t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/other") }, v1alpha1.ReasonStorageRefused,
@@ -125,7 +125,7 @@ func TestBR04WhyAPodHasNoRoleIsTold(t *testing.T) {
 				roleByToken(t, access, "")
 				t.Setenv("AWS_ENDPOINT_URL_STS", "http://"+loopback.Address(t))
 			}, v1alpha1.ReasonStorageUnreachable,
-			"who gives the pod the role of its ServiceAccount does not answer: ",
+			"the service that gives the pod the role of its ServiceAccount does not answer: ",
 		},
 		"a session that has ended": {
 			func(t *testing.T) { roleByToken(t, access, "a-session") }, v1alpha1.ReasonStorageRefused,

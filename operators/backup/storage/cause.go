@@ -154,5 +154,5 @@ func (p *Place) unverified(why string) string {
 	if p.CA != "" {
 		return fmt.Sprintf("the certificate of %s cannot be verified by %s, which storage.s3.caSecret names: %s", p.Endpoint, p.CAOf, why)
 	}
-	return fmt.Sprintf("the certificate of %s cannot be verified: %s: if an authority of your own has signed it, create this anew with storage.s3.caSecret", cmp.Or(p.Endpoint, "Amazon S3"), why)
+	return fmt.Sprintf("the certificate of %s cannot be verified: %s: if your own CA has signed it, recreate this with storage.s3.caSecret", cmp.Or(p.Endpoint, "Amazon S3"), why)
 }

@@ -48,7 +48,7 @@ func (p *Place) tokensGCS(ctx context.Context) (gcp.TokenSource, error) {
 	if p.Credentials == "" {
 		found, err := google.FindDefaultCredentials(ctx, scopeGCS)
 		if err != nil {
-			return nil, failure.New(v1alpha1.ReasonStorageRefused, "the pod has no identity of Google's, and storage.gcs names no secret: set spec.serviceAccountName or storage.gcs.secret in another object")
+			return nil, failure.New(v1alpha1.ReasonStorageRefused, "the pod has no Google identity, and storage.gcs names no secret: set spec.serviceAccountName or storage.gcs.secret in another object")
 		}
 		return found.TokenSource, nil
 	}
@@ -61,7 +61,7 @@ func (p *Place) tokensGCS(ctx context.Context) (gcp.TokenSource, error) {
 		Type string `json:"type"`
 	}
 	if json.Unmarshal([]byte(text), &kind) != nil || kind.Type != string(google.ServiceAccount) {
-		return nil, failure.New(v1alpha1.ReasonMissingReference, "%s has not the JSON of a service account: its field type is to be service_account", of)
+		return nil, failure.New(v1alpha1.ReasonMissingReference, "%s is not the JSON of a service account: its field type must be service_account", of)
 	}
 	found, err := google.CredentialsFromJSONWithType(ctx, []byte(text), google.ServiceAccount, scopeGCS)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Place) byKey(at string) (*container.Client, error) {
 	}
 	key, err := container.NewSharedKeyCredential(p.Account, p.Secret)
 	if err != nil {
-		return nil, failure.New(v1alpha1.ReasonMissingReference, "%s is no key of a storage account: it is to be in base64", of)
+		return nil, failure.New(v1alpha1.ReasonMissingReference, "%s is not the key of a storage account: it must be base64", of)
 	}
 	p.azure = []string{"AZURE_STORAGE_KEY=" + p.Secret}
 	return container.NewClientWithSharedKeyCredential(at, key, nil)

@@ -29,7 +29,7 @@ func googleServer(t *testing.T) string {
 	return g.Dir
 }
 
-// unescaped is a URL as a person reads it.
+// unescaped is a URL as a user reads it.
 func unescaped(t *testing.T, text string) string {
 	t.Helper()
 	out, err := url.QueryUnescape(text)
@@ -84,7 +84,7 @@ func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
 		}(), v1alpha1.ReasonBucketMissing, "bucket nothing: it does not exist"},
 		"no key":               {Storage{Provider: ProviderGCS, Bucket: "copies", Folder: "a", Credentials: t.TempDir(), CredentialsOf: "Secret keys"}, v1alpha1.ReasonMissingReference, "key credentials.json of Secret keys is not there"},
 		"no JSON":              {inGoogle(t, "hello"), v1alpha1.ReasonMissingReference, "has not the JSON of a service account"},
-		"a user's credentials": {inGoogle(t, `{"type": "authorized_user"}`), v1alpha1.ReasonMissingReference, "its field type is to be service_account"},
+		"a user's credentials": {inGoogle(t, `{"type": "authorized_user"}`), v1alpha1.ReasonMissingReference, "its field type must be service_account"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := look(t.Context(), c.storage, "u")
@@ -173,7 +173,7 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 		"a right that is missing":         {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthorizationPermissionMismatch") }, v1alpha1.ReasonStorageRefused, "may it list, read, write and delete there?"},
 		"a key that is none": {func(s *Storage) {
 			s.Credentials = keys(t, map[string]string{AccountKey: "%"})
-		}, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is no key of a storage account"},
+		}, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is not the key of a storage account"},
 		"half an application": {func(s *Storage) {
 			s.Credentials = keys(t, map[string]string{ClientID: "copier", ClientSecret: "a-password"})
 		}, v1alpha1.ReasonMissingReference, "key tenant_id of Secret keys is not there"},

@@ -2,7 +2,7 @@
 // Azure, and says whose they are.
 //
 // In goes where they are and with which keys; out come a Place to read and write, what the
-// tools are told of it, and errors that name what is missing, refused or unreachable. A
+// tools are configured for it, and errors that name what is missing, refused or unreachable. A
 // folder's marker, backup.json, says whose backup it is and whether it is complete: only
 // files below a marker with the UID of the Backup are ever deleted.
 //

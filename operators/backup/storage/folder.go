@@ -15,7 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 )
 
-// Claim makes sure that nobody else's files are in the folder. It returns the marker of a
+// Claim makes sure that the folder has no files of another owner. It returns the marker of a
 // backup that is complete already, and removes what an earlier attempt has left.
 func (p *Place) Claim(ctx context.Context, uid string) (*Marker, error) {
 	m, err := p.Marker(ctx)
@@ -35,7 +35,7 @@ func (p *Place) Claim(ctx context.Context, uid string) (*Marker, error) {
 	})
 }
 
-// ClaimLog makes sure that the folder has nobody else's files, and marks it.
+// ClaimLog makes sure that the folder has no files of another owner, and marks it.
 func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 	m, err := p.Marker(ctx)
 	switch {

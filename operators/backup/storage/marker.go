@@ -51,7 +51,7 @@ func (p *Place) Marker(ctx context.Context) (*Marker, error) {
 	return out, nil
 }
 
-// Begin writes the marker of a backup that is not complete. It fails if somebody else has
+// Begin writes the marker of a backup that is not complete. It fails if another run has
 // just written one, where the storage knows writes that have a condition.
 func (p *Place) Begin(ctx context.Context, m Marker) error {
 	err := p.write(ctx, m, &blob.WriterOptions{IfNotExist: true})

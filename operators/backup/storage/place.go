@@ -16,7 +16,7 @@ type Place struct {
 	Storage
 	// Blobs are the files, by their keys.
 	Blobs *blob.Bucket
-	// access and Secret are the credentials; Secret is told to nobody.
+	// access and Secret are the credentials; Secret is never printed.
 	access, Secret string
 	// azure is what the tools know Azure's credentials by.
 	azure []string
@@ -45,7 +45,7 @@ func (p *Place) URL() string {
 	return (&url.URL{Scheme: scheme, Host: p.Bucket, Path: "/" + path.Join(p.Folder, DataFolder), RawQuery: query.Encode()}).String()
 }
 
-// query is how the tools are told of a bucket: its scheme, and how it is reached.
+// query is how the tools are given a bucket: its scheme, and how it is reached.
 func (p *Place) query() (scheme string, out url.Values) {
 	switch p.Provider {
 	case ProviderGCS:

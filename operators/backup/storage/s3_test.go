@@ -156,11 +156,11 @@ func TestBR04AnEndpointIsKnownByItsAuthority(t *testing.T) {
 		storage       Storage
 		reason, words string
 	}{
-		"not known":         {by(right, ""), v1alpha1.ReasonCertificateInvalid, "an authority has signed it that is not known: if an authority of your own has signed it, create this anew with storage.s3.caSecret"},
-		"another authority": {by(right, mounted(t, other)), v1alpha1.ReasonCertificateInvalid, "cannot be verified by key ca.crt of Secret authority, which storage.s3.caSecret names: an authority has signed it that is not known"},
+		"not known":         {by(right, ""), v1alpha1.ReasonCertificateInvalid, "it is signed by an unknown CA: if your own CA has signed it, recreate this with storage.s3.caSecret"},
+		"another authority": {by(right, mounted(t, other)), v1alpha1.ReasonCertificateInvalid, "cannot be verified by key ca.crt of Secret authority, which storage.s3.caSecret names: it is signed by an unknown CA"},
 		"another host":      {by(strange, own), v1alpha1.ReasonCertificateInvalid, "which storage.s3.caSecret names: it is not for 127."},
 		"no Secret":         {by(right, t.TempDir()), v1alpha1.ReasonMissingReference, "key ca.crt of Secret authority is not there"},
-		"no certificate":    {by(right, keys(t, map[string]string{v1alpha1.TLSKeyCA: "hello"})), v1alpha1.ReasonCertificateInvalid, "which storage.s3.caSecret names, is no certificate in PEM"},
+		"no certificate":    {by(right, keys(t, map[string]string{v1alpha1.TLSKeyCA: "hello"})), v1alpha1.ReasonCertificateInvalid, "which storage.s3.caSecret names, is not a PEM certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := look(t.Context(), c.storage, "u")

@@ -54,16 +54,16 @@ func (r *reconciler) act(ctx context.Context, s *observation.Snapshot, p *planni
 	}
 	worst := step.Worst(all...)
 	if p.RemoveFinalizer && worst.Kind == step.KindDone {
-		if err := r.finalizer(ctx, s.Instance, letGo(s)); err != nil {
+		if err := r.finalizer(ctx, s.Instance, releaseFinalizers(s)); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
 		}
 	}
 	return worst
 }
 
-// letGo removes our finalizer, and that of the group's operator if there is no
+// releaseFinalizers removes our finalizer, and that of the group's operator if there is no
 // group any more.
-func letGo(s *observation.Snapshot) func(client.Object, string) bool {
+func releaseFinalizers(s *observation.Snapshot) func(client.Object, string) bool {
 	return func(o client.Object, ours string) bool {
 		if s.Ownerless {
 			controllerutil.RemoveFinalizer(o, v1alpha1.FinalizerMember)
@@ -105,7 +105,7 @@ func (r *reconciler) patchClaim(ctx context.Context, s *observation.Snapshot, c 
 		o := refusal.Refused(s, c.Claim, fmt.Errorf("change claim %s: %w", c.Claim.Name, err))
 		if o.Reason == v1alpha1.ReasonLimitRangeExceeded && c.Body["spec"] == nil {
 			// LimitRanger judges the size at every change, whatever is changed.
-			o.Message = fmt.Sprintf("a LimitRange lets claim %s not be changed at all, and it is to be (%s): raise the LimitRange's maximum: kubectl -n %s get limitrange; or delete the claim, if its data is not needed: kubectl -n %s delete pvc %s",
+			o.Message = fmt.Sprintf("a LimitRange prevents every change of claim %s, which needs one (%s): raise the LimitRange's maximum: kubectl -n %s get limitrange; or delete the claim, if its data is not needed: kubectl -n %s delete pvc %s",
 				c.Claim.Name, c.Why, c.Claim.Namespace, c.Claim.Namespace, c.Claim.Name)
 		}
 		if at >= 0 {
@@ -157,7 +157,7 @@ func (r *reconciler) patchPod(ctx context.Context, s *observation.Snapshot, p *p
 	if err := r.patch(ctx, p.Pod.DeepCopy(), p.Body); err != nil {
 		return refusal.Rejected(s, v1alpha1.ReasonPodRejected, fmt.Errorf("change pod %s: %w", p.Pod.Name, err))
 	}
-	// No Event: a person acts on none of it, and the pod shows it.
+	// No Event: a user acts on none of it, and the pod shows it.
 	status.Note(ctrl.LoggerFrom(ctx), status.About{Object: s.Instance, Related: p.Pod, Reason: "PodUpdated"}, "changed pod %s in place: %s", p.Pod.Name, p.Why)
 	return step.Done()
 }

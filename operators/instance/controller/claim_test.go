@@ -63,7 +63,7 @@ func (s stage) remembered() (*reconciler, *faulty, *corev1.Pod) {
 	return r, f, pod
 }
 
-// restore makes a claim as a backup tool or a person does, who knows nothing of
+// restore makes a claim as a backup tool or a user does, who knows nothing of
 // our labels.
 func (s stage) restore(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	s.Helper()
@@ -172,7 +172,7 @@ func TestARestoredClaimIsLabelledAndOutlivesTheInstance(t *testing.T) {
 }
 
 // P3, S F5: what looks like a StatefulSet's claim is left alone, whatever the policy,
-// until a person says whose it is, and is never deleted then.
+// until a user says whose it is, and is never deleted then.
 func TestAClaimOfAStrangerIsNeitherTakenNorDeleted(t *testing.T) {
 	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
 	theirs := s.restore()
@@ -194,7 +194,7 @@ func TestAClaimOfAStrangerIsNeitherTakenNorDeleted(t *testing.T) {
 	s.delete()
 	s.stop(pod)
 	s.gone()
-	assert.Nil(t, s.pvc().DeletionTimestamp, "whenDeleted is Delete, and it is a person's")
+	assert.Nil(t, s.pvc().DeletionTimestamp, "whenDeleted is Delete, and it is a user's")
 }
 
 // P11: a quota that is too small for a pod, and then is not.

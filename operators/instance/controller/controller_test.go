@@ -448,7 +448,7 @@ func TestAPodThatAPolicyRefusesStopsNothing(t *testing.T) {
 	assert.Equal(t, pod.UID, s.pod().UID)
 }
 
-func TestBadInputIsNamedAndUndoneByMendingIt(t *testing.T) {
+func TestBadInputIsNamedAndUndoneByFixingIt(t *testing.T) {
 	t.Run("a template with an unknown field", func(t *testing.T) {
 		s := begin(t, func(i *v1alpha1.Instance) { i.Spec.PodTemplate.Raw = []byte(`{"spec":{"contaners":[]}}`) })
 		i := s.reason(v1alpha1.ConditionStalled, v1alpha1.ReasonInvalidSpec)
@@ -531,7 +531,7 @@ func TestBadInputIsNamedAndUndoneByMendingIt(t *testing.T) {
 	})
 }
 
-func TestAnEvictedPodIsMadeAnew(t *testing.T) {
+func TestAnEvictedPodIsRecreated(t *testing.T) {
 	s := begin(t)
 	_, pod := s.ready()
 	require.NoError(t, s.get(name, pod))
@@ -544,7 +544,7 @@ func TestAnEvictedPodIsMadeAnew(t *testing.T) {
 	})
 }
 
-func TestALostClaimIsHeldOrMadeAnewAsTheSpecSays(t *testing.T) {
+func TestALostClaimIsHeldOrRecreatedAsTheSpecSays(t *testing.T) {
 	lose := func(s stage) (*corev1.Pod, *corev1.PersistentVolumeClaim) {
 		_, pod := s.ready()
 		old := s.pvc()
@@ -712,7 +712,7 @@ func TestAClaimGrowsInPlace(t *testing.T) {
 }
 
 // VOL-02: a VolumeAttributesClass is asked for online; one that does not exist is
-// named, and taking it back mends it.
+// named, and taking it back fixes it.
 func TestAClaimGetsAnotherVolumeAttributesClassInPlace(t *testing.T) {
 	s := begin(t)
 	_, pod := s.ready()
@@ -785,7 +785,7 @@ func TestAVolumeAttributesClassThatIsDroppedIsAskedForOnce(t *testing.T) {
 }
 
 // VOL-01, P7: what a ResourceQuota or a LimitRange does not let a claim grow to is
-// named with the remedy, the pod goes on, and either end of it can be mended.
+// named with the remedy, the pod goes on, and either end of it can be fixed.
 func TestAClaimThatMayNotGrowSaysWhoForbidsIt(t *testing.T) {
 	limit := resource.MustParse("1500Mi")
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsStorage: limit}}}

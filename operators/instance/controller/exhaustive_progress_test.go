@@ -24,7 +24,7 @@ const enough = 16
 
 // TestEveryStateArrives carries the plan of every state out, again and again, in
 // a world that does its part, until the Instance is what its spec asks for, is
-// gone, or says what a person must do.
+// gone, or says what a user must do.
 func TestEveryStateArrives(t *testing.T) {
 	k := newStock(t)
 	all := []space{
@@ -60,7 +60,7 @@ func TestEveryStateArrives(t *testing.T) {
 func arrivals() map[string]bool {
 	return map[string]bool{
 		"arrived": true, "gone": true, "held by others": true,
-		// A person is told what to do.
+		// A user is told what to do.
 		"Stall " + v1alpha1.ReasonClaimLost: true, "Stall " + v1alpha1.ReasonClaimRetired: true, "Stall " + v1alpha1.ReasonClaimRejected: true,
 		"Stall " + v1alpha1.ReasonPodOfAnotherOwner: true,
 		// A claim that was deleted under a running pod goes when the pod does.
@@ -105,7 +105,7 @@ func carryOut(s *observation.Snapshot, p *planning.Plan) *observation.Snapshot {
 		i.Finalizers = append(i.Finalizers, v1alpha1.FinalizerInstance)
 	}
 	if p.RemoveFinalizer {
-		letGo(s)(&i, v1alpha1.FinalizerInstance)
+		releaseFinalizers(s)(&i, v1alpha1.FinalizerInstance)
 	}
 	for _, c := range p.CreateClaims {
 		claim := c.Claim.DeepCopy()

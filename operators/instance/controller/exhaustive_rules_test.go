@@ -52,7 +52,7 @@ func unsafeIn(s *observation.Snapshot, p *planning.Plan) []string {
 	rule(none || s.Err == nil, "something is done although the state could not be read")
 	rule(none || f.leaving || !s.Instance.Spec.Paused, "something is done although it is paused")
 	rule(none || f.leaving || s.TemplateErr == nil, "something is done although the template is invalid")
-	rule(!f.deleting || slices.Contains(s.Instance.Finalizers, v1alpha1.FinalizerInstance) || f.leaving || none, "something is done for an Instance that has let go of everything")
+	rule(!f.deleting || slices.Contains(s.Instance.Finalizers, v1alpha1.FinalizerInstance) || f.leaving || none, "something is done for an Instance that has released everything")
 
 	disruptive := 0
 	for _, yes := range []bool{p.DeletePod != nil, p.CreatePod != nil, p.RemoveFinalizer} {
@@ -60,7 +60,7 @@ func unsafeIn(s *observation.Snapshot, p *planning.Plan) []string {
 			disruptive++
 		}
 	}
-	rule(disruptive <= 1, "the pod is stopped, started or let go of in one plan")
+	rule(disruptive <= 1, "the pod is stopped, started or released in one plan")
 	rule(p.DeletePod == nil || len(p.DeleteClaims) == 0 || s.Pod.Spec.NodeName == "", "a pod that may have run and its claim go in one plan")
 	rule(p.CreatePod == nil || len(p.DeleteClaims)+len(p.CreateClaims)+len(p.Withdraw) == 0, "a pod is made while its claims are not all there")
 
@@ -167,7 +167,7 @@ func usable(c *corev1.PersistentVolumeClaim) bool {
 	return c.DeletionTimestamp == nil && c.Labels[v1alpha1.LabelManagedBy] != "helm" && c.Annotations[v1alpha1.AnnotationRetired] == "" && c.Status.Phase != corev1.ClaimLost
 }
 
-// unsaid: whatever is not as the spec says has a reason, a word for a person and
+// unsaid: whatever is not as the spec says has a reason, a word for a user and
 // a time to look again.
 func unsaid(s *observation.Snapshot, p *planning.Plan, o step.Outcome, known []string) []string {
 	f := factsOf(s)

@@ -58,7 +58,7 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 }
 
 // S M1: a claim that was restored with the annotations of the one that was retired
-// begins its time anew, and what no operator has made never expires.
+// begins its time again, and what no operator has made never expires.
 func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -76,7 +76,7 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 			c.Annotations[v1alpha1.AnnotationExpiresClaim] = "this soon"
 		}, expiry.Keep, 0},
 		"restored with a time of an older version": {func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationExpiresClaim) }, expiry.Keep, 0},
-		"with a time that a person has written": {func(c *corev1.PersistentVolumeClaim) {
+		"with a time that a user has written": {func(c *corev1.PersistentVolumeClaim) {
 			delete(c.Annotations, v1alpha1.AnnotationExpiresClaim)
 			c.CreationTimestamp = metav1.NewTime(clock().Add(-9 * day))
 		}, expiry.Delete, 0},

@@ -178,7 +178,7 @@ func retired(s *observation.Snapshot) {
 	s.Volumes[0].Claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: "scaled in"}
 }
 
-// adopted says what a person does by the annotation.
+// adopted says what a user does by the annotation.
 func adopted(by string) func(*observation.Snapshot) {
 	return func(s *observation.Snapshot) {
 		s.Volumes[0].Claim.Annotations = map[string]string{v1alpha1.AnnotationAdopt: by}

@@ -109,10 +109,9 @@ func (r *reconciler) observeNode(ctx context.Context, name string) (observation.
 	return observation.StateOf(node), nil
 }
 
-// claim finds the claim of a volume, nil if there is none. A pod is made on what
-// there is and not on what a cache remembers, and no claim is recorded or taken for
-// the member's own by what a cache says. Nor is a pod stopped by that: a claim that is
-// being deleted goes with it.
+// claim finds the claim of a volume, nil if there is none. It reads the API server and
+// not the cache before a pod is made, a claim is recorded or adopted, or a pod is
+// stopped: a claim that is being deleted is gone once its pod has stopped.
 func (r *reconciler) claim(ctx context.Context, s *observation.Snapshot, v observation.Volume) (*corev1.PersistentVolumeClaim, error) {
 	if s.Pod != nil && !observation.ToStop(s) {
 		seen, err := get(ctx, r.Find, s.Instance, v.Name, &corev1.PersistentVolumeClaim{})
@@ -205,7 +204,7 @@ func (r *reconciler) observeAttributes(ctx context.Context, instance *v1alpha1.I
 	return fmt.Errorf("read VolumeAttributesClass %s: %w", *wanted, err)
 }
 
-// observeGroup asks the API server for the group of an Instance that nobody owns, or
+// observeGroup asks the API server for the group of an Instance without an owner, or
 // that is deleted and held by the group's operator. The others' owner is their group.
 func (r *reconciler) observeGroup(ctx context.Context, s *observation.Snapshot) error {
 	i, owner := s.Instance, metav1.GetControllerOf(s.Instance)

@@ -37,7 +37,7 @@ func makePlan(s *observation.Snapshot) *planning.Plan {
 	}
 	planRun(s, p)
 	if deleting && p.Outcome.Kind == step.KindDone {
-		p.Outcome = planning.Wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted: the operator of %s %s makes its member safe to stop first, which condition Drained tells of, and then removes finalizer %s",
+		p.Outcome = planning.Wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted: the operator of %s %s first makes its member safe to stop (see condition Drained), then removes finalizer %s",
 			instance.Spec.Group.Kind, instance.Spec.Group.Name, v1alpha1.FinalizerMember)
 		p.Outcome.After = planning.Recheck // no watch tells when the group goes
 	}
@@ -71,7 +71,7 @@ func planPod(s *observation.Snapshot, p *planning.Plan) {
 		return
 	}
 	if podstate.OwnerOf(instance, pod) == podstate.ForeignPod {
-		p.Outcome = planning.Stall(v1alpha1.ReasonPodOfAnotherOwner, "pod %s exists and belongs to somebody else and is not touched: delete or rename it: kubectl describe pod %s -n %s", pod.Name, pod.Name, pod.Namespace)
+		p.Outcome = planning.Stall(v1alpha1.ReasonPodOfAnotherOwner, "pod %s exists and belongs to another owner and is not touched: delete or rename it: kubectl describe pod %s -n %s", pod.Name, pod.Name, pod.Namespace)
 		return
 	}
 	switch {
@@ -111,9 +111,8 @@ func planNewPod(s *observation.Snapshot, p *planning.Plan) {
 	p.CreatePod = pod
 }
 
-// planChange compares the running pod with the spec. A template that changes
-// under the same revision is the same thing said in another way: the pod stays,
-// and remembers the new template.
+// planChange compares the running pod with the spec. A template that changes under the
+// same revision is equivalent: the pod stays, and records the new template.
 func planChange(s *observation.Snapshot, p *planning.Plan) {
 	instance, pod := s.Instance, s.Pod
 	change := podtemplate.Difference(instance, pod, s.Template)
@@ -127,7 +126,7 @@ func planChange(s *observation.Snapshot, p *planning.Plan) {
 	}
 	if change.Restart {
 		if block := mayRestart(s); block.Kind != step.KindDone {
-			block.Message = fmt.Sprintf("restart for %s is put off: %s", change.Text, block.Message)
+			block.Message = fmt.Sprintf("restart for %s is postponed: %s", change.Text, block.Message)
 			p.Outcome = block
 			return
 		}

@@ -80,15 +80,15 @@ func TestPlan(t *testing.T) {
 		"a pod is made on a pending claim, which may wait for it":         {[]func(*observation.Snapshot){noPod, pendingClaim}, "+pod", ""},
 		"no pod is made when a claim is lost":                             {[]func(*observation.Snapshot){noPod, noClaim}, "", v1alpha1.ReasonClaimLost},
 		"no pod is made when a claim is another one":                      {[]func(*observation.Snapshot){noPod, otherClaim}, "", v1alpha1.ReasonClaimLost},
-		"a lost claim is made anew when that is wanted":                   {[]func(*observation.Snapshot){noPod, noClaim, recreate}, "+claim", v1alpha1.ReasonCreating},
+		"a lost claim is recreated when that is wanted":                   {[]func(*observation.Snapshot){noPod, noClaim, recreate}, "+claim", v1alpha1.ReasonCreating},
 		"another claim is recorded when that is wanted":                   {[]func(*observation.Snapshot){noPod, otherClaim, recreate}, "", v1alpha1.ReasonCreating},
 		"a pod that runs without its claim is not touched":                {[]func(*observation.Snapshot){noClaim}, "", ""},
 		"no pod is made on a retired claim":                               {[]func(*observation.Snapshot){noPod, retired}, "", v1alpha1.ReasonClaimRetired},
 		"no pod is made on a claim that is being deleted":                 {[]func(*observation.Snapshot){noPod, terminatingClaim}, "", v1alpha1.ReasonClaimTerminating},
 		"no pod is made on a claim of somebody else":                      {[]func(*observation.Snapshot){noPod, unrecorded, strangersClaim}, "", v1alpha1.ReasonClaimRejected},
 		"a claim without labels is not adopted":                           {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled}, "", v1alpha1.ReasonClaimRejected},
-		"nor if a person means another Instance":                          {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-1")}, "", v1alpha1.ReasonClaimRejected},
-		"it is if a person says so":                                       {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-0")}, "ClaimUpdated", v1alpha1.ReasonCreating},
+		"nor if a user means another Instance":                            {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-1")}, "", v1alpha1.ReasonClaimRejected},
+		"it is if a user says so":                                         {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-0")}, "ClaimUpdated", v1alpha1.ReasonCreating},
 		"but not while somebody owns it":                                  {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-0"), owned}, "", v1alpha1.ReasonClaimRejected},
 		"our own that has lost its labels gets them back":                 {[]func(*observation.Snapshot){noPod, unlabelled}, "ClaimUpdated +pod", ""},
 		"one of an older version without a mark is used":                  {[]func(*observation.Snapshot){noPod, unrecorded, unmarked}, "", v1alpha1.ReasonCreating},
@@ -118,10 +118,10 @@ func TestPlan(t *testing.T) {
 		"no restart while the claim is being deleted":                     {[]func(*observation.Snapshot){revised(image("x")), terminatingClaim}, "", v1alpha1.ReasonClaimTerminating},
 		"no restart when the claim is lost":                               {[]func(*observation.Snapshot){revised(image("x")), noClaim}, "", v1alpha1.ReasonClaimLost},
 		"a pod that is terminating is waited for":                         {[]func(*observation.Snapshot){terminatingPod, revised(image("x"))}, "", v1alpha1.ReasonPodTerminating},
-		"an evicted pod is made anew":                                     {[]func(*observation.Snapshot){failedPod}, "-pod", v1alpha1.ReasonPodFailed},
-		"a pod that its node has just turned away is not made anew yet":   {[]func(*observation.Snapshot){turnedAway(9 * time.Second)}, "", v1alpha1.ReasonPodFailed},
-		"a pod that its node turned away is made anew after a while":      {[]func(*observation.Snapshot){turnedAway(turnedAwayPause)}, "-pod", v1alpha1.ReasonPodFailed},
-		"a clock that is behind keeps no pod from being made anew":        {[]func(*observation.Snapshot){turnedAway(-time.Hour)}, "-pod", v1alpha1.ReasonPodFailed},
+		"an evicted pod is recreated":                                     {[]func(*observation.Snapshot){failedPod}, "-pod", v1alpha1.ReasonPodFailed},
+		"a pod that its node has just turned away is not recreated yet":   {[]func(*observation.Snapshot){turnedAway(9 * time.Second)}, "", v1alpha1.ReasonPodFailed},
+		"a pod that its node turned away is recreated after a while":      {[]func(*observation.Snapshot){turnedAway(turnedAwayPause)}, "-pod", v1alpha1.ReasonPodFailed},
+		"a clock that is behind keeps no pod from being recreated":        {[]func(*observation.Snapshot){turnedAway(-time.Hour)}, "-pod", v1alpha1.ReasonPodFailed},
 		"suspended, a pod that its node turned away is gone at once":      {[]func(*observation.Snapshot){turnedAway(0), suspended}, "-pod", v1alpha1.ReasonPodTerminating},
 		"a pod of somebody else is not touched":                           {[]func(*observation.Snapshot){foreign, revised(image("x"))}, "", v1alpha1.ReasonPodOfAnotherOwner},
 		"a pod of ours without owner is taken back":                       {[]func(*observation.Snapshot){ownerless}, "~pod", ""},
@@ -215,7 +215,7 @@ func TestLabelsChangeInPlaceAfterATemplateWasSaidInAnotherWay(t *testing.T) {
 
 // KV-25: the running member has what differs, so the pod stays and is called by the
 // new revision; it remembers which one it was made from.
-func TestAPodIsBroughtToARevisionWithoutBeingMadeAnew(t *testing.T) {
+func TestAPodIsBroughtToARevisionWithoutBeingRecreated(t *testing.T) {
 	s := world(t, revised(args("--config=another")))
 	assert.Equal(t, "-pod", actions(makePlan(s)), "the difference needs a restart")
 	s.Instance.Spec.InPlaceFrom = s.Pod.Labels[v1alpha1.LabelRevision]
@@ -252,7 +252,7 @@ func TestAPodIsBroughtToARevisionWithoutBeingMadeAnew(t *testing.T) {
 	assert.Equal(t, "-pod", actions(makePlan(s)))
 }
 
-func TestAPodThatWasReadyAnewUnseenIsReadySinceThen(t *testing.T) {
+func TestAPodThatWasReadyAgainUnseenIsReadySinceThen(t *testing.T) {
 	s := world(t)
 	before := report(s, makePlan(s), step.Done(), clock())
 	s.Instance.Status.Conditions = before.after.Conditions

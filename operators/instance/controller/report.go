@@ -33,7 +33,7 @@ type part struct {
 	Revision           string                  `json:"revision,omitempty"`
 	MadeFrom           string                  `json:"madeFrom,omitempty"`
 	Volumes            []v1alpha1.VolumeStatus `json:"volumes,omitempty"`
-	// PodIsNew says that the Instance had no pod, and that this one is not Ready: nobody acts on it.
+	// PodIsNew says that the Instance had no pod, and that this one is not Ready: nothing acts on it.
 	PodIsNew bool `json:"-"`
 }
 
@@ -97,8 +97,8 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 	reason, summary, again := podstate.Readiness(s, now)
 	put(set, v1alpha1.ConditionPodReady, pod, reason, summary)
 	if set.Is(v1alpha1.ConditionPodReady) {
-		// A container that was started anew while nobody looked has made the pod
-		// Ready again, and has forgotten what its member was told.
+		// A container that was restarted unobserved has made the pod
+		// Ready again, and has forgotten the orders that its member got.
 		set.NotBefore(v1alpha1.ConditionPodReady, podstate.Condition(s.Pod, corev1.PodReady).LastTransitionTime)
 	}
 
@@ -111,7 +111,7 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 		Unpause: observation.OriginOf(s).Unset("paused"), Resume: resume(s),
 		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && podstate.Gates(s).Kind == step.KindDone,
 		Summary:   podstate.Summary(s),
-		Outcome:   podstate.Mend(set, outcome, now),
+		Outcome:   podstate.StallAfterGrace(set, outcome, now),
 		Paused:    instance.Spec.Paused && (!deleting || observation.Draining(s)),
 		Suspended: suspended,
 	})
@@ -126,13 +126,13 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 	}
 	after.PodIsNew = before.PodUID == "" && !set.Is(v1alpha1.ConditionPodReady) && !deleting && !suspended
 	before.PodIsNew = after.PodIsNew
-	if left := podstate.Mendable(set, outcome, now); left > 0 && (outcome.After == 0 || left < outcome.After) {
+	if left := podstate.GraceLeft(set, outcome, now); left > 0 && (outcome.After == 0 || left < outcome.After) {
 		outcome.After = left
 	}
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome, again: again}
 }
 
-// leaderless notes that the member leads nothing because a person asked, as its
+// leaderless notes that the member leads nothing because a user asked, as its
 // group's operator has answered; empty if it may lead.
 func leaderless(i *v1alpha1.Instance) (reason, note string) {
 	if _, asked := i.Annotations[v1alpha1.AnnotationEvictLeaders]; !asked || i.Annotations[v1alpha1.AnnotationLeadersEvicted] == "" {
@@ -144,7 +144,7 @@ func leaderless(i *v1alpha1.Instance) (reason, note string) {
 // outcomes are how far the plan was carried out, and what stands of volumes and pod.
 type outcomes struct{ acted, volumes, pod step.Outcome }
 
-// worst picks what a person should hear first: among equals what the operator
+// worst picks what a user should hear first: among equals what the operator
 // does, then the cause rather than what follows from it.
 func worst(s *observation.Snapshot, p *planning.Plan, now outcomes, suspended bool) step.Outcome {
 	all := []step.Outcome{now.acted}

@@ -125,8 +125,8 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a container in a crash loop":              {done, []func(*observation.Snapshot){waitingPod("CrashLoopBackOff", "back-off 40s")}, v1alpha1.ReasonContainerCrashing, false, "kubectl logs basic-pd-0 -c pd -n ns --previous"},
 		"a container out of memory":                {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
 		"a container started after a crash":        {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
-		"a container that its node has lost":       {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: forgotten("Unknown", 255)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1, which was restarted or whose container runtime was (exit code 255, Unknown), and is not ready since: kubectl describe node n1"},
-		"a container that the kubelet cannot find": {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("ContainerStatusUnknown", 137)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1"},
+		"a container that its node has lost":       {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: forgotten("Unknown", 255)})}, v1alpha1.ReasonContainerCrashing, false, "was lost when node n1 or its container runtime restarted (exit code 255, Unknown), and is not ready since: kubectl describe node n1"},
+		"a container that the kubelet cannot find": {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("ContainerStatusUnknown", 137)})}, v1alpha1.ReasonContainerCrashing, false, "was lost when node n1"},
 		"a container that exits with 255":          {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("Error", 255)})}, v1alpha1.ReasonContainerCrashing, false, "stopped with exit code 255 (Error)"},
 		"a probe that fails":                       {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
 		"a node that does not answer":              {done, []func(*observation.Snapshot){silent}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
@@ -135,8 +135,8 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a sidecar that is":                        {done, []func(*observation.Snapshot){silent, sidecar(corev1.ContainerStatus{Ready: true})}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
 		"a readiness gate of the pod's own": {done, []func(*observation.Snapshot){silent, func(s *observation.Snapshot) {
 			s.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
-		}}, v1alpha1.ReasonPodNotReady, false, "waits for a readiness gate of its own"},
-		"a pod that fits nowhere":                  {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): mend what a node is tainted for"},
+		}}, v1alpha1.ReasonPodNotReady, false, "waits for its own readiness gate"},
+		"a pod that fits nowhere":                  {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): fix what a node is tainted for"},
 		"a pod whose volume is elsewhere":          {done, []func(*observation.Snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7"},
 		"a pod whose volume is on two nodes":       {done, []func(*observation.Snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},
 		"a pod that is gated":                      {done, []func(*observation.Snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
@@ -145,8 +145,8 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"an init container that waits for a mount": {done, []func(*observation.Snapshot){preparing, initContainer(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}})}, v1alpha1.ReasonPodPending, false, "needs Secret tls"},
 		"an init container that refuses its input": {done, []func(*observation.Snapshot){preparing, initContainer(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, v1alpha1.ReasonContainerCrashing, false, "container users in pod basic-pd-0 stopped with exit code 1 (Error) and is not ready since: kubectl logs basic-pd-0 -c users -n ns --previous"},
 		"a pod that was evicted":                   {done, []func(*observation.Snapshot){evicted}, v1alpha1.ReasonPodFailed, false, "Evicted"},
-		"a pod whose node is low on disk":          {done, []func(*observation.Snapshot){lowOnDisk}, v1alpha1.ReasonPodFailed, false, "available: 2Mi) and is made anew: node n1 is short of something, such as room on its disk: make room there: kubectl describe node n1"},
-		"a pod that its node has turned away":      {done, []func(*observation.Snapshot){turnedAway}, v1alpha1.ReasonPodFailed, false, "[DiskPressure]) and is made anew: node n1 is short"},
+		"a pod whose node is low on disk":          {done, []func(*observation.Snapshot){lowOnDisk}, v1alpha1.ReasonPodFailed, false, "available: 2Mi) and is recreated: node n1 is short of something, such as room on its disk: make room there: kubectl describe node n1"},
+		"a pod that its node has turned away":      {done, []func(*observation.Snapshot){turnedAway}, v1alpha1.ReasonPodFailed, false, "[DiskPressure]) and is recreated: node n1 is short"},
 		"a pod that taints keep off":               {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"},
 		"a pod that is being stopped":              {done, []func(*observation.Snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "pod basic-pd-0 is being stopped on node n1"},
 		"a pod of somebody else":                   {done, []func(*observation.Snapshot){foreign}, v1alpha1.ReasonPodOfAnotherOwner, true, "delete or rename it"},
@@ -164,15 +164,15 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a volume that grows":                      {done, []func(*observation.Snapshot){asksFor("2Gi")}, v1alpha1.ReasonVolumeChanging, false, "claim data-basic-pd-0 asks for 2Gi and has 1Gi"},
 		"a file system that is to grow":            {done, []func(*observation.Snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimFileSystemResizePending)}, v1alpha1.ReasonVolumeChanging, false, "annotate instance basic-pd-0 groups.tidb.dev/restart=$(date +%s) --overwrite"},
 		"a volume that cannot grow":                {done, []func(*observation.Snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimControllerResizeError)}, v1alpha1.ReasonVolumeChangeFailed, false, "to more than 1Gi"},
-		"a VolumeAttributesClass to come":          {done, []func(*observation.Snapshot){attributes("gold", "gold", "")}, v1alpha1.ReasonVolumeChanging, false, "is to get VolumeAttributesClass gold"},
+		"a VolumeAttributesClass to come":          {done, []func(*observation.Snapshot){attributes("gold", "gold", "")}, v1alpha1.ReasonVolumeChanging, false, "must get VolumeAttributesClass gold"},
 		"a VolumeAttributesClass that fails":       {done, []func(*observation.Snapshot){attributes("gold", "gold", ""), claimSays(corev1.PersistentVolumeClaimVolumeModifyVolumeError)}, v1alpha1.ReasonVolumeChangeFailed, false, "set volumeAttributesClassName back"},
 		"a VolumeAttributesClass that is missing":  {done, []func(*observation.Snapshot){attributes("gold", "", ""), classless}, v1alpha1.ReasonAttributesClassAbsent, false, "VolumeAttributesClass gold of claim data-basic-pd-0 does not exist: create it"},
 		"a VolumeAttributesClass that is dropped":  {done, []func(*observation.Snapshot){attributes("gold", "", ""), dropped}, v1alpha1.ReasonAttributesUnsupported, true, "does not know VolumeAttributesClasses"},
-		"a claim of another Instance":              {done, []func(*observation.Snapshot){noPod, unrecorded, strangersClaim}, v1alpha1.ReasonClaimRejected, true, "belongs to somebody else"},
+		"a claim of another Instance":              {done, []func(*observation.Snapshot){noPod, unrecorded, strangersClaim}, v1alpha1.ReasonClaimRejected, true, "belongs to another owner"},
 		"a claim that is lost":                     {done, []func(*observation.Snapshot){noPod, noClaim}, v1alpha1.ReasonClaimLost, true, "the operator of PDGroup basic-pd must replace the member"},
 		"a claim that is lost under a running pod": {done, []func(*observation.Snapshot){otherClaim}, v1alpha1.ReasonClaimLost, true, "data-basic-pd-0"},
 		"a claim whose volume is lost":             {done, []func(*observation.Snapshot){lostVolume}, v1alpha1.ReasonClaimLost, true, "lost its volume pv"},
-		"a claim that is retired":                  {done, []func(*observation.Snapshot){noPod, retired}, v1alpha1.ReasonClaimRetired, true, "to have a member in another slot: kubectl delete instance basic-pd-0 -n ns; or, if nobody needs the data: kubectl delete pvc data-basic-pd-0 -n ns"},
+		"a claim that is retired":                  {done, []func(*observation.Snapshot){noPod, retired}, v1alpha1.ReasonClaimRetired, true, "to have a member in another slot: kubectl delete instance basic-pd-0 -n ns; or, if the data is not needed: kubectl delete pvc data-basic-pd-0 -n ns"},
 		"a claim that is being deleted":            {done, []func(*observation.Snapshot){terminatingClaim}, v1alpha1.ReasonClaimTerminating, false, "kubectl delete instance basic-pd-0 -n ns"},
 		"a gate that nobody has set":               {done, []func(*observation.Snapshot){gate}, v1alpha1.ReasonGatesPending, false, "the operator of PDGroup basic-pd has not set condition Healthy yet"},
 		"a gate that is closed":                    {done, []func(*observation.Snapshot){gate, unhealthy}, v1alpha1.ReasonGatesPending, false, "Healthy is False for PDGroup basic-pd: no answer"},
@@ -314,7 +314,7 @@ func TestRemediesAreSafe(t *testing.T) {
 			s.Pod.Spec.Volumes = append(s.Pod.Spec.Volumes, corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}})
 		}
 	}
-	silent := observation.NodeState{Known: true, Silent: true, Since: clock()}
+	silent := observation.NodeState{Known: true, Unreachable: true, Since: clock()}
 	for name, c := range map[string]struct {
 		world  []func(*observation.Snapshot)
 		says   string
@@ -330,8 +330,8 @@ func TestRemediesAreSafe(t *testing.T) {
 		"a volume on one that stays away":       {[]func(*observation.Snapshot){nowhere, at(5 * time.Minute), node(silent)}, "kubectl delete node n7; then have the member replaced: kubectl -n ns delete instance basic-pd-0", ""},
 		"a volume on a node that works":         {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true})}, "let it take pods: kubectl describe node n7", "delete"},
 		"the operators' own ConfigMap":          {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, "is being started on node n1", "create"},
-		"a ConfigMap of a person's, at first":   {[]func(*observation.Snapshot){starts("mine"), at(9 * time.Second)}, "is being started on node n1", "create"},
-		"a ConfigMap of a person's":             {[]func(*observation.Snapshot){starts("mine"), at(10 * time.Second)}, "needs ConfigMap mine: if one is missing, create it", ""},
+		"a ConfigMap of a user's, at first":     {[]func(*observation.Snapshot){starts("mine"), at(9 * time.Second)}, "is being started on node n1", "create"},
+		"a ConfigMap of a user's":               {[]func(*observation.Snapshot){starts("mine"), at(10 * time.Second)}, "needs ConfigMap mine: if one is missing, create it", ""},
 		"a gate that was just asked for":        {[]func(*observation.Snapshot){gateOf(clock()), at(9 * time.Second)}, "has not set condition Healthy yet", "is it running?"},
 		"a gate that nobody answers":            {[]func(*observation.Snapshot){gateOf(clock()), at(10 * time.Second)}, "has not set condition Healthy yet: is it running?", ""},
 	} {
@@ -355,8 +355,8 @@ func gateOf(since time.Time) func(*observation.Snapshot) {
 	}
 }
 
-// U 7: what a person must mend is Stalled, but not before it had time to go by itself.
-func TestWhatAPersonMustMendStallsAfterAWhile(t *testing.T) {
+// U 7: what a user must fix is Stalled, but not before it had time to go by itself.
+func TestWhatAUserMustFixStallsAfterAWhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		world   []func(*observation.Snapshot)
 		stalled bool

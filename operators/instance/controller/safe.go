@@ -12,7 +12,7 @@ import (
 )
 
 // turnedAwayPause is how long after its creation a pod that its node turned away
-// is made anew: a kubelet that is short of something says so to the scheduler
+// is recreated: a kubelet that is short of something says so to the scheduler
 // every 10 s (nodeStatusUpdateFrequency), and gets every new pod until then.
 const turnedAwayPause = 10 * time.Second
 
@@ -26,7 +26,7 @@ func mayStart(s *observation.Snapshot) step.Outcome {
 		case v.Claim == nil:
 			all = append(all, planning.Wait("claim", v1alpha1.ReasonCreating, "claim %s is being created", v.Name))
 		case volumeclaim.Replaceable(s, v):
-			all = append(all, planning.Wait("claim", v1alpha1.ReasonCreating, "claim %s is made anew with the StorageClass of the spec", v.Name))
+			all = append(all, planning.Wait("claim", v1alpha1.ReasonCreating, "claim %s is recreated with the StorageClass of the spec", v.Name))
 		case v.Recorded != v.Claim.UID:
 			all = append(all, planning.Wait("instance", v1alpha1.ReasonCreating, "claim %s is being recorded for pod %s", v.Name, s.Instance.Name))
 		}
@@ -34,7 +34,7 @@ func mayStart(s *observation.Snapshot) step.Outcome {
 	return step.Worst(all...)
 }
 
-// mayRestart says why the pod may not be stopped to be made anew; Done if it may. A pod that
+// mayRestart says why the pod may not be stopped to be recreated; Done if it may. A pod that
 // could not be started again is left alone.
 func mayRestart(s *observation.Snapshot) step.Outcome {
 	var all []step.Outcome
@@ -44,7 +44,7 @@ func mayRestart(s *observation.Snapshot) step.Outcome {
 	return step.Worst(all...)
 }
 
-// mayRenew says why a pod that has ended may not be deleted yet to be made anew; Done if it
+// mayRenew says why a pod that has ended may not be deleted and recreated yet; Done if it
 // may. One that a node turned away before any container of it was
 // created would be turned away again at once, as often as it is made.
 func mayRenew(s *observation.Snapshot) step.Outcome {

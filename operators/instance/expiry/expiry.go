@@ -26,7 +26,7 @@ import (
 const deadline = time.Minute
 
 // Reconciler deletes retired claims whose time has come. Their Instances are gone, so
-// that nobody else looks at them.
+// that nothing else looks at them.
 type Reconciler struct {
 	operator.Env
 }
@@ -89,7 +89,7 @@ func due(claim *corev1.PersistentVolumeClaim) (time.Time, error) {
 	}
 	uid, keep, _ := strings.Cut(claim.Annotations[v1alpha1.AnnotationExpiresClaim], " ")
 	switch {
-	case uid == string(claim.UID) && uid != "", uid == "" && claim.CreationTimestamp.Time.Before(at): // of these a person has written the time
+	case uid == string(claim.UID) && uid != "", uid == "" && claim.CreationTimestamp.Time.Before(at): // of these a user has written the time
 		return at, nil
 	case uid == "":
 		return at, errOlder
@@ -98,8 +98,8 @@ func due(claim *corev1.PersistentVolumeClaim) (time.Time, error) {
 	if err != nil {
 		return at, err
 	}
-	if anew := claim.CreationTimestamp.Add(length); anew.After(at) {
-		at = anew
+	if again := claim.CreationTimestamp.Add(length); again.After(at) {
+		at = again
 	}
 	return at, nil
 }
@@ -123,7 +123,7 @@ func (e *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if what, left := Of(live, e.Now()); what != Delete || live.UID != claim.UID {
 		return reconcile.Result{RequeueAfter: left}, nil // its watch reports it too
 	}
-	// Who retires a claim by hand while its Instance lives has yet to part them.
+	// A user may retire a claim by hand while its Instance still exists: keep the claim until it is gone.
 	instance := &v1alpha1.Instance{}
 	err := e.Live.Get(ctx, client.ObjectKey{Namespace: live.Namespace, Name: live.Labels[v1alpha1.LabelInstance]}, instance)
 	switch {
@@ -139,6 +139,6 @@ func (e *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case client.IgnoreNotFound(err) != nil:
 		return reconcile.Result{}, fmt.Errorf("delete claim %s: %w", live.Name, err)
 	}
-	e.Recorder.Eventf(live, nil, corev1.EventTypeNormal, "ClaimDeleted", "Expire", "deleted claim %s: its member has left, and it was to be kept until %s", live.Name, live.Annotations[v1alpha1.AnnotationExpires])
+	e.Recorder.Eventf(live, nil, corev1.EventTypeNormal, "ClaimDeleted", "Expire", "deleted claim %s: its member has left, and its retention ended at %s", live.Name, live.Annotations[v1alpha1.AnnotationExpires])
 	return reconcile.Result{}, nil
 }

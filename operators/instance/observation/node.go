@@ -12,17 +12,17 @@ type NodeState struct {
 	Known, Absent bool
 	// Cordoned says that nothing new is to start on it.
 	Cordoned bool
-	// Silent says that it does not answer, since when.
-	Silent bool
-	Since  time.Time
+	// Unreachable says that it does not answer, since when.
+	Unreachable bool
+	Since       time.Time
 }
 
 // StateOf reads a node.
 func StateOf(node *corev1.Node) NodeState {
-	out := NodeState{Known: true, Cordoned: node.Spec.Unschedulable, Silent: true}
+	out := NodeState{Known: true, Cordoned: node.Spec.Unschedulable, Unreachable: true}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			out.Silent, out.Since = c.Status != corev1.ConditionTrue, c.LastTransitionTime.Time
+			out.Unreachable, out.Since = c.Status != corev1.ConditionTrue, c.LastTransitionTime.Time
 		}
 	}
 	return out

@@ -25,15 +25,15 @@ type Snapshot struct {
 	// but the Instance is to be relied on.
 	Err error
 	// Ownerless says that the group does not exist any more, or is about to go:
-	// nobody will take the member out of a database first.
+	// nothing will take the member out of a database first.
 	Ownerless bool
-	// Alone says that nobody owns the Instance, and that the group which it names
-	// does not exist: nobody sets its spec back.
+	// Alone says that the Instance has no owner, and that the group which it names
+	// does not exist: nothing sets its spec back.
 	Alone bool
 	// Template is the decoded spec.podTemplate; nil with TemplateErr.
 	Template    *corev1.PodTemplateSpec
 	TemplateErr error
-	// Pod of the Instance's name, whoever owns it; nil if there is none.
+	// Pod of the Instance's name, whatever owns it; nil if there is none.
 	Pod *corev1.Pod
 	// Volumes in the order of the spec.
 	Volumes []Volume
@@ -72,7 +72,7 @@ type Volume struct {
 }
 
 // Stopped reports whether an Instance's pod may just have been stopped, by what the
-// Instance asked for before or asks for no more. Who reads in status that it runs on
+// Instance asked for before or asks for no more. A user who reads in status that it runs on
 // goes by that, so a cache that does not show it yet will not do.
 func Stopped(instance *v1alpha1.Instance) bool {
 	status := instance.Status
@@ -103,7 +103,7 @@ func AllRecorded(instance *v1alpha1.Instance) bool {
 	})
 }
 
-// OriginOf is the object that a person edits to change the Instance.
+// OriginOf is the object that a user edits to change the Instance.
 func OriginOf(s *Snapshot) origin.Origin { return origin.OfInstance(s.Instance, s.Alone) }
 
 // Held reports whether this operator decides when the Instance may be gone: it has its own

@@ -17,7 +17,7 @@ const (
 	// a LimitRange or a StorageClass has not let it do.
 	RefusalRecheck = 5 * time.Second
 	// ReturnRecheck is how soon a claim that is lost is looked for again: one that
-	// a person restores carries none of the labels by which we would see it come.
+	// a user restores carries none of the labels by which we would see it come.
 	ReturnRecheck = 3 * time.Second
 )
 
@@ -26,7 +26,7 @@ func Wait(source, reason, format string, args ...any) step.Outcome {
 	return step.Wait(source, Deadline, reason, fmt.Sprintf(format, args...))
 }
 
-// Stall returns the end of a step that only a person can help. It is looked at
+// Stall returns the end of a step that only a user can help. It is looked at
 // again after a while, because what helps may happen where no watch sees it.
 func Stall(reason, format string, args ...any) step.Outcome {
 	o := step.Stall(reason, fmt.Sprintf(format, args...))

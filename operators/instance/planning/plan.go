@@ -18,7 +18,7 @@ type Plan struct {
 	DeletePod       *PodDeletion
 	RemoveFinalizer bool
 	// Withdraw holds volumes whose recorded claim was never bound and is to be
-	// made anew: its record goes first.
+	// recreated: its record goes first.
 	Withdraw []string
 	// Outcome is what remains to be done or waited for once the plan has been
 	// carried out.
@@ -36,7 +36,7 @@ type ClaimCreation struct {
 type ClaimPatch struct {
 	Claim *corev1.PersistentVolumeClaim
 	Body  map[string]any
-	// Event and Why tell a person.
+	// Event and Why tell a user.
 	Event, Why string
 }
 

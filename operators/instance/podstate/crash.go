@@ -36,6 +36,6 @@ func Readiness(s *observation.Snapshot, now time.Time) (reason, message string, 
 	if left <= 0 {
 		return v1alpha1.ReasonPodReady, Summary(s), 0
 	}
-	return v1alpha1.ReasonContainerCrashing, fmt.Sprintf("%s; its container %s has stopped again and again and is not believed to go on before it has run for %s: kubectl logs %s -c %s -n %s --previous",
+	return v1alpha1.ReasonContainerCrashing, fmt.Sprintf("%s; its container %s keeps crashing and counts as running only after it has run for %s: kubectl logs %s -c %s -n %s --previous",
 		Summary(s), container, Proven, s.Pod.Name, container, s.Pod.Namespace), left
 }

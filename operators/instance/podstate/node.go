@@ -13,14 +13,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// Ended says that a pod has ended and comes back, and what a person can do if it
+// Ended says that a pod has ended and comes back, and what a user can do if it
 // does so again.
 func Ended(pod *corev1.Pod) step.Outcome {
 	if pod.Status.Reason == evicted {
-		return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is made anew: node %s is short of something, such as room on its disk: make room there: kubectl describe node %s",
+		return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is recreated: node %s is short of something, such as room on its disk: make room there: kubectl describe node %s",
 			pod.Name, Ending(pod), pod.Spec.NodeName, pod.Spec.NodeName)
 	}
-	return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is made anew", pod.Name, Ending(pod))
+	return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is recreated", pod.Name, Ending(pod))
 }
 
 // Ending says how a pod ended.
@@ -77,7 +77,7 @@ func Terminating(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	switch {
 	case s.Node.Absent:
 		o.Message += ", which is gone: Kubernetes removes the pod soon"
-	case s.Node.Silent:
+	case s.Node.Unreachable:
 		o.Message += fmt.Sprintf(", which does not answer, past its grace period: bring the node back, or if it is gone for good: kubectl delete node %s", pod.Spec.NodeName)
 	case !s.Node.Known:
 		o.Message += fmt.Sprintf(", past its grace period: does the node answer? kubectl get node %s", pod.Spec.NodeName)
@@ -88,7 +88,7 @@ func Terminating(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	return o
 }
 
-// unschedulable says what a person can do for a pod that the scheduler finds no
+// unschedulable says what a user can do for a pod that the scheduler finds no
 // node for. The scheduler's own words do not name the taints that it means, nor the
 // node of a volume.
 func unschedulable(s *observation.Snapshot, why string) step.Outcome {
@@ -102,7 +102,7 @@ func unschedulable(s *observation.Snapshot, why string) step.Outcome {
 		remedy = fmt.Sprintf("its claim %s can be used on nodes %s only: make room there; if they are gone for good, have the member replaced: kubectl -n %s delete instance %s",
 			s.Volumes[at].Name, strings.Join(s.Volumes[at].Place.Nodes, ", "), pod.Namespace, pod.Name)
 	case strings.Contains(why, "untolerated taint"):
-		remedy = "mend what a node is tainted for, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'; or add nodes, or set " + observation.OriginOf(s).In("tolerations")
+		remedy = "fix what taints the node, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'; or add nodes, or set " + observation.OriginOf(s).In("tolerations")
 	}
 	o := planning.Wait("pod", v1alpha1.ReasonPodUnschedulable, "pod %s fits on no node: %s: %s", pod.Name, why, remedy)
 	o.After = after
@@ -114,10 +114,10 @@ func homeless(s *observation.Snapshot, node string) string {
 	replace := fmt.Sprintf("have the member replaced: kubectl -n %s delete instance %s", s.Pod.Namespace, s.Pod.Name)
 	switch state := s.Node; {
 	case state.Absent:
-		return "there is none of that name: bring it back, or if it is gone for good, " + replace
-	case state.Silent && s.Now.Sub(state.Since) >= nodeGrace:
+		return "no node has that name: bring it back, or if it is gone for good, " + replace
+	case state.Unreachable && s.Now.Sub(state.Since) >= nodeGrace:
 		return fmt.Sprintf("it does not answer: bring it back, or if it is gone for good: kubectl delete node %s; then %s", node, replace)
-	case state.Silent:
+	case state.Unreachable:
 		return "it does not answer: kubectl describe node " + node
 	case state.Cordoned:
 		return "it takes no pods: kubectl uncordon " + node

@@ -13,9 +13,9 @@ type PodOwner string
 const (
 	// OwnPod is controlled by the Instance.
 	OwnPod PodOwner = "own"
-	// OrphanPod is ours by its labels and controlled by nobody.
+	// OrphanPod is ours by its labels and has no controller.
 	OrphanPod PodOwner = "orphan"
-	// ForeignPod is somebody else's.
+	// ForeignPod belongs to another owner.
 	ForeignPod PodOwner = "foreign"
 )
 

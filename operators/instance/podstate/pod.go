@@ -41,7 +41,7 @@ func Outcome(s *observation.Snapshot, p *planning.Plan, acted step.Outcome) step
 	case pod == nil:
 		return planning.Wait("pod", v1alpha1.ReasonPodMissing, "pod %s does not exist", name)
 	case OwnerOf(s.Instance, pod) == ForeignPod:
-		return planning.Wait("pod", v1alpha1.ReasonPodOfAnotherOwner, "pod %s belongs to somebody else", name)
+		return planning.Wait("pod", v1alpha1.ReasonPodOfAnotherOwner, "pod %s belongs to another owner", name)
 	case pod.DeletionTimestamp != nil:
 		return Terminating(s, pod)
 	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
@@ -97,9 +97,9 @@ func containerOutcome(s *observation.Snapshot, pod *corev1.Pod, c corev1.Contain
 	case c.Ready || initDone:
 		return step.Done()
 	case ended != nil && slices.Contains([]string{"Unknown", "ContainerStatusUnknown"}, ended.Reason):
-		// Nobody saw how it ended: containerd says so after its node was restarted,
+		// It is not known how it ended: containerd says so after its node was restarted,
 		// the kubelet where it finds no container any more.
-		return planning.Wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s was lost by node %s, which was restarted or whose container runtime was (exit code %d, %s), and is not ready since: kubectl describe node %s",
+		return planning.Wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s was lost when node %s or its container runtime restarted (exit code %d, %s), and is not ready since: kubectl describe node %s",
 			c.Name, pod.Name, pod.Spec.NodeName, ended.ExitCode, ended.Reason, pod.Spec.NodeName)
 	case ended != nil:
 		return planning.Wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s stopped with exit code %d (%s) and is not ready since: kubectl logs %s -c %s -n %s --previous",
@@ -139,7 +139,7 @@ func notReady(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 		if c.Ready || isInit(pod, c.Name) {
 			continue
 		}
-		// Who has ended and is to run again keeps a pod from being ready as well.
+		// A container that has ended and restarts keeps a pod from being ready as well.
 		if c.State.Running != nil || pod.Status.Phase == corev1.PodRunning {
 			waiting = append(waiting, c.Name)
 		}
@@ -150,9 +150,9 @@ func notReady(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 		return planning.Wait("pod", v1alpha1.ReasonPodNotReady, "container %s in pod %s on node %s is not ready yet: kubectl logs %s -c %s -n %s",
 			strings.Join(waiting, ", "), pod.Name, pod.Spec.NodeName, pod.Name, waiting[0], pod.Namespace)
 	case gated(pod):
-		return planning.Wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s waits for a readiness gate of its own: kubectl describe pod %s -n %s", pod.Name, pod.Spec.NodeName, pod.Name, pod.Namespace)
+		return planning.Wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s waits for its own readiness gate: kubectl describe pod %s -n %s", pod.Name, pod.Spec.NodeName, pod.Name, pod.Namespace)
 	case pod.Status.Phase == corev1.PodRunning:
-		// Its containers are ready: only who watches over nodes calls it not Ready.
+		// Its containers are ready: only the node controller calls it not Ready.
 		return planning.Wait("pod", v1alpha1.ReasonNodeUnreachable, "pod %s on node %s is not ready: does the node answer? kubectl get node %s",
 			pod.Name, pod.Spec.NodeName, pod.Spec.NodeName)
 	}

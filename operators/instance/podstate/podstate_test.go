@@ -77,7 +77,7 @@ func TestWhoseAPodIs(t *testing.T) {
 		"that somebody owns and nobody controls": {onNode(ours, controlled("instance", false)), OrphanPod},
 		"of another Instance":                    {onNode(labelled("basic-tikv-1", v1alpha1.ManagedBy)), ForeignPod},
 		"that somebody else manages":             {onNode(labelled("basic-tikv-0", "helm")), ForeignPod},
-		"that a person has made":                 {onNode(), ForeignPod},
+		"that a user has made":                   {onNode(), ForeignPod},
 	} {
 		assert.Equal(t, c.want, OwnerOf(instance(), c.pod), "a pod "+name)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// starting waits for a pod to run. What it mounts of a person's is named when that takes
+// starting waits for a pod to run. What it mounts of a user's is named when that takes
 // long, for the kubelet does not say in a pod's status which of it is missing.
 func starting(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	o := planning.Wait("pod", v1alpha1.ReasonPodPending, "pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)

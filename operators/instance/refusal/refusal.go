@@ -16,7 +16,7 @@ import (
 )
 
 // NeverMade reports whether a pod would be refused when the one that it replaces has
-// gone as well: a quota may only be too small for both, and nobody knows what a webhook
+// gone as well: a quota may only be too small for both, and it is unknown what a webhook
 // counts.
 func NeverMade(err error) bool {
 	forbidden := apierrors.IsForbidden(err) && storage.QuotaOf(err) == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) &&
@@ -38,7 +38,7 @@ func Failed(err error) step.Outcome {
 }
 
 // Refused turns the API server's answer to a write of a claim into an outcome. It
-// is asked again after a while: nobody tells when a quota grows.
+// is asked again after a while: no watch reports when a quota grows.
 func Refused(s *observation.Snapshot, c *corev1.PersistentVolumeClaim, err error) step.Outcome {
 	if why := storage.RefusalOf(c.Namespace, c.Name, observation.OriginOf(s).In("volumes"), err); why != nil {
 		o := planning.Stall(why.Reason, "%s", why.Message)
@@ -48,8 +48,8 @@ func Refused(s *observation.Snapshot, c *corev1.PersistentVolumeClaim, err error
 	return Rejected(s, v1alpha1.ReasonClaimRejected, err)
 }
 
-// OverQuota waits for a ResourceQuota to have room for a pod: a person makes it, or
-// another pod that ends. How much of it is used is not told, others change that.
+// OverQuota waits for a ResourceQuota to have room for a pod: a user makes it, or
+// another pod that ends. How much of it is used is left out, others change that.
 func OverQuota(s *observation.Snapshot, pod *corev1.Pod, q *storage.Quota) step.Outcome {
 	o := planning.Wait("resourcequota", v1alpha1.ReasonPodRejected, "ResourceQuota %s is too small for pod %s (it adds %s, the limit is %s): see what uses it: kubectl -n %s describe resourcequota %s; raise it, or lower resources or replicas: %s",
 		q.Name, pod.Name, q.Adds, q.Limit, pod.Namespace, q.Name, observation.OriginOf(s).Edit())

@@ -11,18 +11,18 @@ import (
 )
 
 // Refusal is why the API server does not let a claim be made or changed, and who
-// can mend that.
+// can fix that.
 type Refusal struct {
 	// Reason of a condition.
 	Reason string
-	// Message for a person. It holds nothing that other claims of the namespace
+	// Message for a user. It holds nothing that other claims of the namespace
 	// change, such as how much of a quota is used.
 	Message string
 }
 
 // RefusalOf reads the answer to a write of the claim of a name, whose size is set in
 // volumes, a field and the command that edits it; nil if it is not
-// one that a person has to mend outside the group.
+// one that a user has to fix outside the group.
 func RefusalOf(namespace, name, volumes string, err error) *Refusal {
 	if !apierrors.IsForbidden(err) {
 		return nil

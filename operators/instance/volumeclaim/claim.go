@@ -37,7 +37,7 @@ func Obstacle(s *observation.Snapshot, v observation.Volume) step.Outcome {
 		o.After = planning.ReturnRecheck
 		return o
 	case v.Claim != nil && v.Claim.Annotations[v1alpha1.AnnotationRetired] != "":
-		return planning.Stall(v1alpha1.ReasonClaimRetired, "claim %s holds the data of a member that has left the cluster (%s): to have a member in another slot: kubectl delete instance %s -n %s; or, if nobody needs the data: kubectl delete pvc %s -n %s",
+		return planning.Stall(v1alpha1.ReasonClaimRetired, "claim %s holds the data of a member that has left the cluster (%s): to have a member in another slot: kubectl delete instance %s -n %s; or, if the data is not needed: kubectl delete pvc %s -n %s",
 			v.Name, v.Claim.Annotations[v1alpha1.AnnotationRetired], s.Instance.Name, namespace, v.Name, namespace)
 	case v.Claim != nil && v.Claim.Status.Phase == corev1.ClaimLost:
 		return planning.Stall(v1alpha1.ReasonClaimLost, "claim %s has lost its volume %s: restore the volume, or replace the member: kubectl delete instance %s -n %s", v.Name, v.Claim.Spec.VolumeName, s.Instance.Name, namespace)
@@ -46,9 +46,9 @@ func Obstacle(s *observation.Snapshot, v observation.Volume) step.Outcome {
 }
 
 // ours reports whether a claim may be used by the Instance: it is the one that the
-// Instance is recorded with, carries the labels that we give, or a person has said so
+// Instance is recorded with, carries the labels that we give, or a user has said so
 // by name. One in the place of a recorded one, with no label that says otherwise, was
-// restored. Every other claim may be a StatefulSet's, or hold what nobody has backed up.
+// restored. Every other claim may be a StatefulSet's, or hold data without a backup.
 func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, recorded types.UID) bool {
 	name, manager := claim.Labels[v1alpha1.LabelInstance], claim.Labels[v1alpha1.LabelManagedBy]
 	known := recorded != "" && (manager == "" || manager == v1alpha1.ManagedBy)
@@ -67,9 +67,9 @@ func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, reco
 // person gives it to the Instance. No watch reports changes of a claim without our labels.
 func reject(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) step.Outcome {
 	if claim.Labels[v1alpha1.LabelInstance] != "" || len(claim.OwnerReferences) > 0 {
-		return planning.Stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else and is not touched: its owner must make room: kubectl describe pvc %s -n %s", claim.Name, claim.Name, claim.Namespace)
+		return planning.Stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to another owner and is not touched: its owner must make room: kubectl describe pvc %s -n %s", claim.Name, claim.Name, claim.Namespace)
 	}
-	o := planning.Stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else, or nobody has said whose it is, and is not touched: if it holds the data of this member: kubectl -n %s annotate pvc %s %s=%s --overwrite; if not, its owner must make room: kubectl -n %s describe pvc %s",
+	o := planning.Stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to another owner, or to an unknown one, and is not touched: if it holds the data of this member: kubectl -n %s annotate pvc %s %s=%s --overwrite; if not, its owner must make room: kubectl -n %s describe pvc %s",
 		claim.Name, claim.Namespace, claim.Name, v1alpha1.AnnotationAdopt, instance.Name, claim.Namespace, claim.Name)
 	o.After = planning.ReturnRecheck
 	return o
@@ -77,7 +77,7 @@ func reject(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) st
 
 // made reports whether a claim was made by an operator, so that the retention policy of the
 // spec may delete it: it carries the annotation or, made by a version that wrote none, is
-// the one that the Instance was started with. A claim that a person gave to the Instance is
+// the one that the Instance was started with. A claim that a user gave to the Instance is
 // never deleted.
 func made(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim) bool {
 	switch {
@@ -90,7 +90,7 @@ func made(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // Replaceable reports whether a claim was made with another StorageClass than the
-// spec now asks for and may be made anew, because no volume was ever bound to
+// spec now asks for and may be recreated, because no volume was ever bound to
 // it and no node prepares one. It must carry our annotation.
 func Replaceable(s *observation.Snapshot, v observation.Volume) bool {
 	if v.Claim == nil || v.Claim.DeletionTimestamp != nil || v.Claim.Spec.VolumeName != "" || v.Claim.Status.Phase == corev1.ClaimBound ||
@@ -118,7 +118,7 @@ func Render(instance *v1alpha1.Instance, template *corev1.PodTemplateSpec, t v1a
 			Name:      names.Claim(t.Name, instance.Name),
 			Namespace: instance.Namespace,
 			Labels:    labelsOf(instance, template, t.Name),
-			// What carries no such mark somebody else has made.
+			// What carries no such mark was made by another owner.
 			Annotations: map[string]string{v1alpha1.AnnotationMadeBy: string(instance.UID)},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{

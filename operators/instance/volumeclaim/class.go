@@ -25,7 +25,7 @@ func unbound(s *observation.Snapshot, v observation.Volume) step.Outcome {
 		if !slices.ContainsFunc(classesOf(s), isDefault) {
 			return planning.Wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "claim %s names no StorageClass and none is the default: name one in %s, or annotate one with %s=true", v.Name, observation.OriginOf(s).In("volumes"), defaultClassAnnotation)
 		}
-		return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits for the default StorageClass to be given to it: kubectl describe pvc %s -n %s", v.Name, v.Name, namespace)
+		return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits to be assigned the default StorageClass: kubectl describe pvc %s -n %s", v.Name, v.Name, namespace)
 	}
 	name := *v.Claim.Spec.StorageClassName
 	if name == "" {
@@ -38,7 +38,7 @@ func unbound(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	if waitsForPod(class) && (s.Pod == nil || s.Pod.Spec.NodeName == "") {
 		return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s gets its volume from StorageClass %s when its pod is scheduled", v.Name, name)
 	}
-	return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits for provisioner %s of StorageClass %s: does it run? kubectl describe pvc %s -n %s", v.Name, class.Provisioner, name, v.Name, namespace)
+	return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits for provisioner %s of StorageClass %s: is it running? kubectl describe pvc %s -n %s", v.Name, class.Provisioner, name, v.Name, namespace)
 }
 
 func classesOf(s *observation.Snapshot) []*storagev1.StorageClass {
@@ -68,7 +68,7 @@ func ScheduledFirst(s *observation.Snapshot) bool {
 			continue
 		}
 		if s.Classes == nil {
-			// Nobody knows who waits for whom: the scheduler's word says more.
+			// It is unknown which waits for which: the scheduler's message says more.
 			continue
 		}
 		if v.Claim.Spec.StorageClassName == nil {

@@ -15,7 +15,7 @@ func Plan(s *observation.Snapshot, p *planning.Plan, at int) {
 	v := s.Volumes[at]
 	switch block := Obstacle(s, v); {
 	case block.Reason == v1alpha1.ReasonClaimLost && v.Claim != nil:
-		// Whoever restored it need not know our labels. With them every operator
+		// The user who restored it need not know our labels. With them every operator
 		// sees that it is there.
 		if labels := missingLabels(s, v); len(labels) > 0 {
 			p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Event: "ClaimUpdated", Why: "it has come in place of a lost one, without our labels",
@@ -80,7 +80,7 @@ func missingLabels(s *observation.Snapshot, v observation.Volume) map[string]any
 		}
 	}
 	if v.Claim.Labels[v1alpha1.LabelRetired] != "" && v.Claim.Annotations[v1alpha1.AnnotationRetired] == "" {
-		labels[v1alpha1.LabelRetired] = nil // a person has taken it back
+		labels[v1alpha1.LabelRetired] = nil // a user has taken it back
 	}
 	return labels
 }

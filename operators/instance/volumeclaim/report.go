@@ -92,13 +92,13 @@ func Changing(s *observation.Snapshot, v observation.Volume) step.Outcome {
 		return planning.Wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot get VolumeAttributesClass %s (%s): kubectl -n %s describe pvc %s; or set volumeAttributesClassName back in %s",
 			v.Name, *v.Claim.Spec.VolumeAttributesClassName, progress.Change, namespace, v.Name, observation.OriginOf(s).In("volumes"))
 	case progress.Change == string(corev1.PersistentVolumeClaimVolumeModifyingVolume):
-		return planning.Wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s is to get VolumeAttributesClass %s: its storage driver has to apply it: kubectl -n %s describe pvc %s",
+		return planning.Wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s must get VolumeAttributesClass %s: its storage driver has not applied it yet: kubectl -n %s describe pvc %s",
 			v.Name, *v.Claim.Spec.VolumeAttributesClassName, namespace, v.Name)
 	case progress.Failed:
-		return planning.Wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot grow to %s (%s), which Kubernetes goes on trying: kubectl -n %s describe pvc %s; or set storage back, to more than %s, in %s",
+		return planning.Wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot grow to %s (%s), and Kubernetes keeps trying: kubectl -n %s describe pvc %s; or set storage back, to more than %s, in %s",
 			v.Name, wanted, progress.Change, namespace, v.Name, has, observation.OriginOf(s).In("volumes"))
 	case progress.Change == string(corev1.PersistentVolumeClaimFileSystemResizePending):
-		return planning.Wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s has grown to %s, and the kubelet has yet to grow its file system; if the driver does that only when a pod starts: kubectl -n %s annotate instance %s %s=$(date +%%s) --overwrite",
+		return planning.Wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s has grown to %s, but the kubelet has not grown its file system yet; if the driver does that only when a pod starts: kubectl -n %s annotate instance %s %s=$(date +%%s) --overwrite",
 			v.Name, wanted, namespace, s.Instance.Name, v1alpha1.AnnotationRestart)
 	case progress.Change != "":
 		return planning.Wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s asks for %s and has %s: its storage driver has to grow it: kubectl -n %s describe pvc %s", v.Name, wanted, has, namespace, v.Name)

@@ -24,11 +24,10 @@ func Of(s *observation.Snapshot) []*corev1.PersistentVolumeClaim {
 	})
 }
 
-// PlanRetention deletes, retires or leaves a claim of a deleted Instance. One that
-// somebody has put in the place of a lost one is not the Instance's to delete: no
-// pod of it has ever used it, and neither is one that no operator has made. A member that was leaving when its group was
-// deleted has not left: nobody has taken it out of its cluster, and its data is that
-// of a deleted group.
+// PlanRetention deletes, retires or keeps a claim of a deleted Instance. It keeps a claim
+// that replaced a lost one, because no pod of the Instance ever used it, and a claim that
+// no operator made. A member that was leaving when its group was deleted has not left its
+// cluster: its data is that of a deleted group.
 func PlanRetention(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim, p *planning.Plan) {
 	instance := s.Instance
 	drained := meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionDrained)
@@ -41,7 +40,7 @@ func PlanRetention(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim,
 	case policy == v1alpha1.DeleteClaim && made(s, claim) && !restored(s, claim):
 		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: claim, Why: "spec.claimRetention." + name + " is Delete"})
 	case left:
-		// A time of another retirement is nobody's consent to this one.
+		// A time of another retirement is no consent to this one.
 		annotations := map[string]any{v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name), v1alpha1.AnnotationExpires: nil, v1alpha1.AnnotationExpiresClaim: nil}
 		if keep := instance.Spec.ClaimRetention.RetainFor; keep != nil && made(s, claim) && !restored(s, claim) {
 			annotations[v1alpha1.AnnotationExpires] = s.Now.Add(keep.Duration).UTC().Format(time.RFC3339)

@@ -61,28 +61,28 @@ func TestP3WhoseClaimItIs(t *testing.T) {
 		recorded types.UID
 		ours     bool
 	}{
-		"one that an operator has made":                 {claim(), "", true},
-		"one of our labels alone":                       {claim(annotated("a", "b")), "", true},
-		"one of our labels that somebody owns":          {claim(owned), "", true},
-		"the recorded one that has lost its labels":     {claim(bare), "claim", true},
-		"the recorded one that somebody owns":           {claim(bare, owned), "claim", true},
-		"one in place of the recorded one":              {claim(bare), "lost", true},
-		"one in its place that somebody owns":           {claim(bare, owned), "lost", false},
-		"one in its place that Helm manages":            {claim(bare, labelled("", "helm")), "lost", false},
-		"one that a person has given by name":           {claim(bare, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", true},
-		"one that a person has given to another member": {claim(bare, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-1")), "", false},
-		"one that was given and somebody owns":          {claim(bare, owned, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", false},
-		"one that says nothing":                         {claim(bare), "", false},
-		"one of the name of a manager alone":            {claim(labelled("", v1alpha1.ManagedBy)), "", false},
-		"one of another member":                         {claim(labelled("basic-tikv-1", v1alpha1.ManagedBy)), "claim", false},
-		"one of another member that was given":          {claim(labelled("basic-tikv-1", ""), annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "claim", false},
+		"one that an operator has made":               {claim(), "", true},
+		"one of our labels alone":                     {claim(annotated("a", "b")), "", true},
+		"one of our labels that somebody owns":        {claim(owned), "", true},
+		"the recorded one that has lost its labels":   {claim(bare), "claim", true},
+		"the recorded one that somebody owns":         {claim(bare, owned), "claim", true},
+		"one in place of the recorded one":            {claim(bare), "lost", true},
+		"one in its place that somebody owns":         {claim(bare, owned), "lost", false},
+		"one in its place that Helm manages":          {claim(bare, labelled("", "helm")), "lost", false},
+		"one that a user has given by name":           {claim(bare, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", true},
+		"one that a user has given to another member": {claim(bare, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-1")), "", false},
+		"one that was given and somebody owns":        {claim(bare, owned, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", false},
+		"one that says nothing":                       {claim(bare), "", false},
+		"one of the name of a manager alone":          {claim(labelled("", v1alpha1.ManagedBy)), "", false},
+		"one of another member":                       {claim(labelled("basic-tikv-1", v1alpha1.ManagedBy)), "claim", false},
+		"one of another member that was given":        {claim(labelled("basic-tikv-1", ""), annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "claim", false},
 	} {
 		assert.Equal(t, c.ours, ours(instance(), c.claim, c.recorded), name)
 	}
 }
 
-// P3: a claim is made anew only while there can be no data in it.
-func TestP3AClaimIsMadeAnewOnlyIfItNeverHadAVolume(t *testing.T) {
+// P3: a claim is recreated only while there can be no data in it.
+func TestP3AClaimIsRecreatedOnlyIfItNeverHadAVolume(t *testing.T) {
 	class := func(name *string) func(*corev1.PersistentVolumeClaim) {
 		return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = name }
 	}
@@ -106,7 +106,7 @@ func TestP3AClaimIsMadeAnewOnlyIfItNeverHadAVolume(t *testing.T) {
 		"that is bound":                             {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound }), fast, "", classes, false},
 		"that goes already":                         {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }), fast, "", classes, false},
 		"that nobody of us has made":                {claim(slow, annotated("a", "b")), fast, "", classes, false},
-		"that a person has given":                   {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "basic-tikv-0" }), fast, "", classes, false},
+		"that a user has given":                     {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "basic-tikv-0" }), fast, "", classes, false},
 		"of another member":                         {claim(slow, labelled("basic-tikv-1", v1alpha1.ManagedBy)), fast, "", classes, false},
 		"whose pod has a node that mounts it":       {claim(slow), fast, "n1", classes, false},
 		"whose pod has none yet":                    {claim(slow), fast, "-", classes, true},
@@ -162,8 +162,8 @@ func TestP3WhatBecomesOfAClaimOfADeletedInstance(t *testing.T) {
 		"a scale-in, which whenDeleted does not count for": {instance(discard, leaves), false, claim(), "claim", retired},
 		"a scale-in that its group's end has cut short":    {instance(scaled, leaves), true, claim(), "claim", kept},
 		"one that was over before the group went":          {instance(scaled, leaves, left), true, claim(), "claim", deleted},
-		"a person has given it":                            {instance(discard, left), false, claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "basic-tikv-0" }), "claim", retired},
-		"a person has given it, and the member stays":      {instance(discard), false, claim(annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "claim", kept},
+		"a user has given it":                              {instance(discard, left), false, claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "basic-tikv-0" }), "claim", retired},
+		"a user has given it, and the member stays":        {instance(discard), false, claim(annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "claim", kept},
 		"it has come in place of a lost one":               {instance(discard), false, claim(), "lost", kept},
 		"a version without marks has made it":              {instance(discard), false, claim(annotated("a", "b")), "claim", deleted},
 		"nobody knows who has made it":                     {instance(discard), false, claim(annotated("a", "b")), "", kept},

@@ -89,7 +89,7 @@ func Listed(initial []v1alpha1.PDInitialMember, i *v1alpha1.Instance) bool {
 }
 
 // Lost returns the names of initial members whose Instances are gone although the operator
-// has not removed their finalizers: somebody did by hand.
+// has not removed their finalizers: a user did.
 func Lost(initial []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []string {
 	var out []string
 	for _, m := range initial {

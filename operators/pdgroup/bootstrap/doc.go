@@ -4,6 +4,6 @@
 //
 // In go the PDGroup, its Instances and claims, and what PD answers; out come the initial
 // members, what their --initial-cluster lists, the cluster's ID, with which argument a member's
-// template starts it, and why nobody may start. Everything is pure. slots.go decides who
+// template starts it, and why no member may start. Everything is pure. slots.go decides who
 // starts, start.go how, identity.go whose PD it is, bootstrap.go reads and records what is decided.
 package bootstrap

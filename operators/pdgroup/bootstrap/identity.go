@@ -58,8 +58,8 @@ func Vanished(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	case len(lost) == 0:
 		return step.Done()
 	case left >= pd.Majority(len(g.Status.InitialMembers)):
-		return step.Wait("PD", patience, v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instance %s is gone and may have bootstrapped the cluster with the others: waiting for PD to tell its cluster ID", strings.Join(lost, ", ")))
+		return step.Wait("PD", patience, v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instance %s is gone and may have bootstrapped the cluster with the others: waiting for PD to report its cluster ID", strings.Join(lost, ", ")))
 	}
-	return step.Stall(v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instances %s are gone before PD's cluster ID was known, and started anew they could bootstrap a second cluster: delete the PDGroup and create it again, "+
+	return step.Stall(v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instances %s were lost before PD's cluster ID was known; starting them again could bootstrap a second cluster: delete the PDGroup and create it again, "+
 		"it uses the claims that are left: kubectl -n %s delete pdgroup %s", strings.Join(lost, ", "), g.Namespace, g.Name))
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // quorumPatience is how long members that start on the claims of former ones may
-// take to get a quorum before a person is told what may be missing.
+// take to get a quorum before status says what may be missing.
 const quorumPatience = 2 * time.Minute
 
 // bindCompleted is the annotation that Kubernetes gives a claim when it has got its
@@ -45,7 +45,7 @@ func InitialMembers(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 // Instance these are the slots in which claims of former members are left, or the first
 // ones if there are none: beside data, members with empty volumes could be a majority of
 // the list and bootstrap a second cluster. It is decided once, and the Instances' arguments
-// tell it from then on. If a group has taken over Instances which join a cluster, nobody
+// tell it from then on. If a group has taken over Instances which join a cluster, no member
 // bootstraps one. A claim without a volume has no data, so that beside one that has a
 // volume it bootstraps nothing.
 func InitialCluster(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
@@ -78,7 +78,7 @@ func InitialCluster(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 // PD cluster may sensibly have members, of which the spec may have fewer by now.
 const looked = 7
 
-// Undecided reports whether nobody has begun to bootstrap a group's cluster yet: who does
+// Undecided reports whether no member has begun to bootstrap a group's cluster yet: which one does
 // depends on the claims that there are.
 func Undecided(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 	return g.Status.ClusterID == "" && g.DeletionTimestamp == nil && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) })
@@ -94,7 +94,7 @@ func Names(g *v1alpha1.PDGroup) []string {
 }
 
 // ForeignClaims stalls while a claim stands under the name of a member that might bootstrap the
-// cluster, and nobody has said whether it holds a member's data: bootstrapping beside it
+// cluster, and it is unknown whether it holds a member's data: bootstrapping beside it
 // would make a second cluster of it.
 func ForeignClaims(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if len(s.ForeignClaims) == 0 || !Undecided(g, s) {
@@ -106,14 +106,14 @@ func ForeignClaims(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if len(s.ForeignClaims) > 1 {
 		others = "; likewise " + strings.Join(s.ForeignClaims[1:], ", ")
 	}
-	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD bootstraps no cluster while nobody has said whose claim %s is, which has the name of one of its members: if it holds the data of one, as when it was restored: kubectl -n %s annotate pvc %s %s=%s --overwrite; "+
-		"if nobody needs it: kubectl -n %s delete pvc %s%s", claim, g.Namespace, claim, v1alpha1.AnnotationAdopt, instance, g.Namespace, claim, others))
+	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD bootstrap blocked: claim %s has a member's name, but its owner is unknown: if it holds a member's data, for example after a restore: kubectl -n %s annotate pvc %s %s=%s --overwrite; "+
+		"if the data is not needed: kubectl -n %s delete pvc %s%s", claim, g.Namespace, claim, v1alpha1.AnnotationAdopt, instance, g.Namespace, claim, others))
 	o.After = foreignPatience
 	return o
 }
 
-// foreignPatience is after how long claims are looked for again: one that nobody of us
-// has labelled tells nobody that it has changed.
+// foreignPatience is after how long claims are looked for again: one that no operator
+// has labelled wakes no reconcile when it changes.
 const foreignPatience = 5 * time.Second
 
 // Starts returns the slots whose members start while PD's cluster ID is not known:
@@ -185,10 +185,10 @@ func slotsOf(g *v1alpha1.PDGroup, arg string) []int32 {
 	return out
 }
 
-// Parting names an Instance that another group of the name has left and that is not
-// gone yet while it is still open who bootstraps; empty if there is none. Which claims
+// LeftByAnother names an Instance that another group of the name has left and that is not
+// gone yet while it is undecided which members bootstrap; empty if there is none. Which claims
 // it leaves is only known when it has gone.
-func Parting(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+func LeftByAnother(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	left := ""
 	for _, i := range s.Instances {
 		if workload.IsOwned(g, i) {
@@ -200,7 +200,7 @@ func Parting(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 }
 
 // Stuck says that members which started on the claims of former ones get no quorum:
-// the others' claims may be missing. Done if that is not so, or not yet to be told.
+// the others' claims may be missing. Done if that is not so, or not known yet.
 func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if Bootstrapped(g, s) || g.DeletionTimestamp != nil || g.Spec.Suspended || g.Spec.Paused {
 		return step.Done()
@@ -225,7 +225,7 @@ func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 		if i.CreationTimestamp.After(newest) {
 			newest = i.CreationTimestamp.Time
 		}
-		// Who joins crashes for lack of a quorum.
+		// A joining member crashes for lack of a quorum.
 		if crash == "" && (Arg(i) != "" || len(initial) == 0) {
 			crash = crashing(i)
 		}
@@ -269,9 +269,9 @@ func crashing(i *v1alpha1.Instance) string {
 	return fmt.Sprintf("Instance %s: %s; ", i.Name, pod.Message)
 }
 
-// remedy says what a person may do for members that have no quorum. Their claims are
+// remedy says what a user may do for members that have no quorum. Their claims are
 // only to be given up where others are missing: what keeps all of them from working,
-// such as a mistake in the spec, is to be mended with the data.
+// such as a mistake in the spec, is to be fixed with the data.
 func remedy(g *v1alpha1.PDGroup, s observation.Snapshot, running []string, interrupted, crash bool) string {
 	const lost = "if they are lost for good, see lost-quorum.md (claims that are missing)"
 	var say string
@@ -281,7 +281,7 @@ func remedy(g *v1alpha1.PDGroup, s observation.Snapshot, running []string, inter
 	} else {
 		say = fmt.Sprintf("their logs say what keeps them from it: kubectl -n %s logs %s; if there were more members, restore their claims, with their labels; %s", g.Namespace, running[0], lost)
 	}
-	// Where nobody is missing they may yet find each other, and have data.
+	// Where none is missing they may still find each other, and have data.
 	if crash || len(absent) == 0 && !interrupted {
 		return say
 	}

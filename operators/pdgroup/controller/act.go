@@ -78,8 +78,8 @@ func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.
 			return o
 		}
 	}
-	begins, letsGo := recovery.Begins(g, p.Recovery), active && recovery.LetsGo(g, p.Plan)
-	if !begins && !letsGo {
+	begins, releases := recovery.Begins(g, p.Recovery), active && recovery.Releases(g, p.Plan)
+	if !begins && !releases {
 		return step.Done()
 	}
 	view := r.PD.Ask(ctx, client.ObjectKeyFromObject(g))
@@ -90,16 +90,16 @@ func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.
 		return changed("what PD says")
 	}
 	survivor := g.Status.Recovery.Survivor.Name
-	what := "it says something else"
+	what := "it answers otherwise"
 	if view.Err != nil {
-		what = "it does not: " + view.Err.Error()
+		what = "it does not answer: " + view.Err.Error()
 	}
-	return step.Wait("PD", silence, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("the Instances that PD was rebuilt without are let go when it answers with member %s alone, but %s: kubectl -n %s describe instance %s",
+	return step.Wait("PD", silence, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("waiting for PD to list only member %s before deleting the other Instances, but %s: kubectl -n %s describe instance %s",
 		survivor, what, g.Namespace, survivor))
 }
 
 // confirmInitialMembers looks at the API server before a member is made that may bootstrap
-// the cluster: who may depends on the claims and Instances that are there, and a
+// the cluster: which one may depends on the claims and Instances that are there, and a
 // cache that lags does not show the data that there is.
 func (r *steps) confirmInitialMembers(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
 	if !slices.ContainsFunc(p.Instances, func(c planning.InstanceChange) bool { return c.Live == nil }) {
@@ -124,9 +124,9 @@ func (r *steps) confirmInitialMembers(ctx context.Context, g *v1alpha1.PDGroup, 
 	if err := r.observeBootstrap(ctx, g, &there); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if len(there.ForeignClaims) > 0 || bootstrap.Parting(g, there) != "" || !slices.Equal(bootstrap.Starts(g, there), bootstrap.Starts(g, s)) ||
+	if len(there.ForeignClaims) > 0 || bootstrap.LeftByAnother(g, there) != "" || !slices.Equal(bootstrap.Starts(g, there), bootstrap.Starts(g, s)) ||
 		!slices.Equal(bootstrap.InitialMembers(g, there), bootstrap.InitialMembers(g, s)) || !slices.Equal(bootstrap.InitialCluster(g, there), bootstrap.InitialCluster(g, s)) {
-		return changed("who may bootstrap PD's cluster")
+		return changed("which members may bootstrap PD's cluster")
 	}
 	return step.Done()
 }
@@ -198,7 +198,7 @@ func (r *steps) setPeerURLs(ctx context.Context, g *v1alpha1.PDGroup, all []memb
 	}
 	for _, m := range all {
 		if err := c.SetPeerURLs(ctx, m.ID, m.URLs); err != nil {
-			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("tell PD the URLs of member %s: %w", m.Name, err))
+			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("set the URLs of member %s in PD: %w", m.Name, err))
 		}
 	}
 	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "PeerURLsSet", "SetPeerURLs", "PD's members find each other by %s", all[0].Schemes())
@@ -207,7 +207,7 @@ func (r *steps) setPeerURLs(ctx context.Context, g *v1alpha1.PDGroup, all []memb
 }
 
 // confirmNoData looks at the API server for the claim of a member that has no
-// Instance: nobody has to know which labels a claim is found by who restores one. It
+// Instance: a user who restores a claim need not know the labels it is found by. It
 // is a Wait, so that the plan's own does not hide it, and for the plan's reason:
 // that tells others whether PD has a roll ahead.
 func (r *steps) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, name, reason string) step.Outcome {
@@ -220,7 +220,7 @@ func (r *steps) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, name, re
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get claim %s: %w", data, err))
 	case err == nil && claim.DeletionTimestamp == nil && claim.Annotations[v1alpha1.AnnotationRetired] == "":
 		return step.Wait("claim", membership.LookAgain, cmp.Or(reason, v1alpha1.ReasonDraining),
-			fmt.Sprintf("member %s has no Instance, and claim %s is there: give it the labels of the others', or delete it: kubectl -n %s get pvc --show-labels", name, data, g.Namespace))
+			fmt.Sprintf("member %s has no Instance, but claim %s exists: give it the labels of the other members' claims, or delete it: kubectl -n %s get pvc --show-labels", name, data, g.Namespace))
 	}
 	return step.Done()
 }

@@ -43,7 +43,7 @@ func TestPD21AStoredItemIsGivenToPDAndRestartsNobody(t *testing.T) {
 	assert.Contains(t, p.Outcome.Message, "schedule.leader-schedule-limit = 8 (it has 4)")
 	assert.Equal(t, did{}, does(p))
 	for _, c := range p.Instances {
-		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, "a pod that is made anew gets the file that is known to be good")
+		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, "a pod that is recreated gets the file that is known to be good")
 	}
 	// PD has taken it.
 	s.PD.Config = map[string]string{"schedule.leader-schedule-limit": "8"}
@@ -102,7 +102,7 @@ func TestPD21WhatPDRefusesIsNamed(t *testing.T) {
 	for _, word := range []string{`replication.isolation-level = "rack"`, "must be one of location-labels", "spec.config", "kubectl"} {
 		assert.Contains(t, o.Message, word)
 	}
-	assert.Contains(t, persisted.Taken(g, now, nil).Message, `it said yes, and has ""`)
+	assert.Contains(t, persisted.Taken(g, now, nil).Message, `it accepted the change, but has ""`)
 	early := &pd.Refused{Status: 400, Body: "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"}
 	o = persisted.Taken(g, now, map[string]error{"replication.isolation-level": early})
 	assert.Equal(t, step.KindWait, o.Kind, "there is no store yet")
@@ -126,7 +126,7 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
 }
 
-// An operator that starts anew, or a change of PD's leader, makes nothing of a group at
+// An operator that starts again, or a change of PD's leader, makes nothing of a group at
 // rest whose pods were made with an older file.
 func TestPD21AGroupAtRestStaysSoWhilePDIsSilent(t *testing.T) {
 	g := stored(bootstrapped, configured(eight))

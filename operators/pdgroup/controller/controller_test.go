@@ -153,7 +153,7 @@ func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 }
 
 // PD-12.
-func TestAWrongImageIsMendedByMendingTheSpec(t *testing.T) {
+func TestAWrongImageIsFixedByFixingTheSpec(t *testing.T) {
 	w := begin(t)
 	w.Break("typo")
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.Image = "pingcap/typo:v8.5.7" })
@@ -197,7 +197,7 @@ func TestPD20AnEditRollsTheMembersOneByOneAndTheLeaderLast(t *testing.T) {
 
 // GRP-10: revisions that no member runs are kept up to the limit, the youngest of them,
 // and their ConfigMaps with them. One that is kept is taken up again by setting the spec
-// back, one that is gone is made anew.
+// back, one that is gone is recreated.
 func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testing.T) {
 	w := begin(t)
 	stranger := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-of-somebody-else", Namespace: w.Namespace}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}

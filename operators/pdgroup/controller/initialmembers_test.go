@@ -173,7 +173,7 @@ func TestPD03AClaimWithoutAVolumeBootstrapsNothingBesideOneThatHasIt(t *testing.
 	assert.Equal(t, []string{"basic-pd-2"}, initial)
 }
 
-// fate is what becomes of an initial member while its PDGroup is made anew.
+// fate is what becomes of an initial member while its PDGroup is recreated.
 type fate int
 
 const (
@@ -262,7 +262,7 @@ func TestPD03NobodyBootstrapsBesideAClaimThatNobodyKnows(t *testing.T) {
 	}
 	assert.NotZero(t, p.Outcome.After)
 
-	// A person has said so of one, which then starts alone.
+	// A user has said so of one, which then starts alone.
 	s.ForeignClaims = nil
 	keeps(&s, 1, written)
 	p = mustPlan(t, g, s)
@@ -363,7 +363,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			makes(s, mustPlan(t, stored(bootstrapped), *s), func(n int) (bool, bool) { return n == 0, true })
 			clear(s.Claims)
 			tells(s.Instances[0], time.Minute, "Ready", "True", "Ready")
-		}, nil, false, step.KindWait, []string{"Instance basic-pd-0 is to join one that was here before", "restore them (data-basic-pd-0 and so on)", "kubectl -n ns delete pdgroup basic-pd"}, ""},
+		}, nil, false, step.KindWait, []string{"Instance basic-pd-0 was configured to join an earlier cluster", "restore them (data-basic-pd-0 and so on)", "kubectl -n ns delete pdgroup basic-pd"}, ""},
 		"lets one join whose claim turns up later": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			keeps(s, 1, written)

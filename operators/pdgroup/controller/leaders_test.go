@@ -25,7 +25,7 @@ func annotated(slot int, key, value string) func(*observation.Snapshot) {
 	}
 }
 
-// unwanted has a person not want the member of a slot to lead.
+// unwanted has a user not want the member of a slot to lead.
 func unwanted(slot int) func(*observation.Snapshot) {
 	return annotated(slot, v1alpha1.AnnotationEvictLeaders, "")
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// errNoMembers is why there is nobody to ask.
+// errNoMembers says that no member can be asked.
 var errNoMembers = errors.New("no member has been started")
 
 // observe reads everything that plan and report decide from.
@@ -47,8 +47,8 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.S
 }
 
 // observeBootstrap looks in the API server for the claims on which the members of a
-// cluster might have been that nobody has begun to bootstrap here: one that was restored
-// may carry none of the labels by which the others are found. A person says whose it
+// cluster might have been that no member has begun to bootstrap here: one that was restored
+// may carry none of the labels by which the others are found. A user says whose it
 // is by an annotation.
 func (r *steps) observeBootstrap(ctx context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) error {
 	if !bootstrap.Undecided(g, *s) || bootstrap.DataClaim(g, "") == "" {

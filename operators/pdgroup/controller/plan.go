@@ -95,8 +95,8 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 			}
 			initial := bootstrap.StartsAsInitial(g, s, slot, before)
 			// A member that is made to bootstrap asks its pod how it starts, from the first pod on and
-			// for ever, because the pod that runs does. An initial member that an earlier version
-			// has made has its argument until its pod is made anew.
+			// forever, because the pod that runs does. An initial member that an earlier version
+			// has made has its argument until its pod is recreated.
 			bootstrap.SetArgument(g, template, bootstrap.Startup{Bootstraps: initial, InitialCluster: bootstrap.InitialSlots(g, s), Before: before, Asked: asked || i == nil && initial})
 		},
 		RollGate: rollout.RollGate(g, s), MaySuspend: verdict.All(rollout.MaySuspend(g, s), membership.MaySwitch(g, s)),

@@ -164,7 +164,7 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 		"none until all have been healthy for as long as etcd asks": {func(s *observation.Snapshot) {
 			tells(s.Instances[2], 6*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 		}, nil, "waiting for member basic-pd-2 to have been healthy for 7s"},
-		"none until a process that was started anew has run for as long": {func(s *observation.Snapshot) {
+		"none until a process that was started again has run for as long": {func(s *observation.Snapshot) {
 			tells(s.Instances[2], time.Hour, "PodReady", "True", "PodReady", "Ready", "True", "Ready", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 			meta.FindStatusCondition(s.Instances[2].Status.Conditions, "PodReady").LastTransitionTime = metav1.NewTime(clock().Add(-6 * time.Second))
 		}, nil, "waiting for member basic-pd-2 to have been healthy for 7s"},
@@ -212,7 +212,7 @@ func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {
 		"a deletion":        {func(g *v1alpha1.PDGroup) { g.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, step.KindWait, "Deleting", "3 Instances are still being deleted"},
 		"a pause":           {func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, nil, step.KindWait, "Paused", "set spec.paused to false"},
 		"invalid TOML":      {func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" }, nil, step.KindStall, "InvalidSpec", "spec.config: not valid TOML at line 1"},
-		"a foreign Service": {nil, func(s *observation.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": foreign} }, step.KindStall, "NameConflict", "Service basic-pd exists and belongs to somebody else"},
+		"a foreign Service": {nil, func(s *observation.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": foreign} }, step.KindStall, "NameConflict", "Service basic-pd exists and belongs to another owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(bootstrapped, replicasOf(5))
@@ -311,7 +311,7 @@ func TestP2AnInitialMemberJoinsOnceThereIsACluster(t *testing.T) {
 	for _, c := range p.Instances {
 		before, after := stage.Template(t, *c.Live), stage.Template(t, *c.Desired)
 		assert.Equal(t, "--join=http://basic-pd.ns.svc:2379", after.Annotations[v1alpha1.AnnotationStart])
-		assert.Equal(t, before.Spec, after.Spec, "nothing but the annotation changes, and no pod is made anew for it")
+		assert.Equal(t, before.Spec, after.Spec, "nothing but the annotation changes, and no pod is recreated for it")
 		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision)
 	}
 	// So it stays, also while PD is silent; who comes later has it as an argument.

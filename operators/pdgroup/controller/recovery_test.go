@@ -23,7 +23,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
-// asked is a PDGroup whose PD has lost its quorum, and a person's request.
+// asked is a PDGroup whose PD has lost its quorum, and a user's request.
 func asked(g *v1alpha1.PDGroup) {
 	bootstrapped(g)
 	g.Annotations = map[string]string{v1alpha1.AnnotationRecoverQuorum: "basic-pd-0/73"}
@@ -128,7 +128,7 @@ func (w *world) rebuilds(phase v1alpha1.PDRecoveryPhase) {
 	require.NoError(w, w.Client.Status().Patch(w.Context(), g, before))
 }
 
-// PD-22: who is let go waits for PD, and PD for the Service that it is asked
+// PD-22: an Instance that is deleted waits for PD, and PD for the Service that it is asked
 // through.
 func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 	w := begin(t)
@@ -136,10 +136,10 @@ func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 	w.Converged()
 	w.silence()
 	w.rebuilds(v1alpha1.RecoveryRetiring)
-	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "let go when PD answers, with member basic-pd-0 alone")
+	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "is deleted once PD answers and lists only member basic-pd-0")
 	left := w.Instance("basic-pd-1")
 	require.NoError(t, w.Client.Delete(w.Context(), &left))
-	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "but it does not: ")
+	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "but it does not answer: ")
 
 	var service corev1.Service
 	require.NoError(t, w.Client.Get(w.Context(), w.Key("basic-pd"), &service))

@@ -60,7 +60,7 @@ func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome st
 	}
 	quorum(g, s, set)
 	serving, unsure := serves(set, now)
-	// Who depends on PD must not come before it is what it will stay.
+	// Do not report Ready until PD's state is stable: dependents start on it.
 	serving = serving && !recovery.Active(g)
 	p.Outcome = groupstatus.WithDeadline(g, p.Outcome, unsure)
 	status.GroupStatus = groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)
@@ -146,7 +146,7 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 		case why != "" && !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained):
 			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
 		case membership.Returned(g, s, i):
-			// Its removal was taken back, and whoever removes it later must begin anew.
+			// Its removal was withdrawn; a later removal must begin again.
 		default:
 			keep(set, i, v1alpha1.ConditionDrained)
 		}
@@ -161,7 +161,7 @@ func left(g *v1alpha1.PDGroup) string {
 	if recovery.Active(g) {
 		return "PD is rebuilt without the member"
 	}
-	return "PD does not list the member any more"
+	return "PD no longer lists the member"
 }
 
 // keep puts a condition that an Instance carries as it is.
@@ -181,7 +181,7 @@ func listed(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance, s
 		case listed:
 			message = "PD waits for member " + i.Name + " to start"
 		case i.Status.Member != nil:
-			message = "PD does not list member " + i.Name + " any more, and never takes it back with its data: a new one takes its place; if it does not: kubectl -n " + i.Namespace + " delete instance " + i.Name
+			message = "PD no longer lists member " + i.Name + " and never takes it back with its data: a new member replaces it; if not: kubectl -n " + i.Namespace + " delete instance " + i.Name
 		}
 		set.False(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, message)
 		set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, message)

@@ -62,7 +62,7 @@ func lives(s *observation.Snapshot, slot int, healthy, runs bool) {
 		"Joined", "True", "MemberJoined", "Healthy", word(healthy), "MemberHealthy")
 }
 
-// deleted marks an Instance as one that a person has deleted.
+// deleted marks an Instance as one that a user has deleted.
 func deleted(s *observation.Snapshot, slot int, ago time.Duration) {
 	s.Instances[slot].DeletionTimestamp = ptr.To(metav1.NewTime(clock().Add(-ago)))
 }
@@ -268,10 +268,10 @@ func TestAScaleIn(t *testing.T) {
 		"that is cancelled too late is a replacement": {5, 5, []func(*observation.Snapshot){retired(4), func(s *observation.Snapshot) {
 			s.PD.Members = s.PD.Members[:4]
 			s.Instances[4].Annotations = map[string]string{v1alpha1.AnnotationDisruption: "Remove"}
-		}}, did{deleted: []string{"basic-pd-4"}}, v1alpha1.ReasonReplacing, "PD has let its member go"},
+		}}, did{deleted: []string{"basic-pd-4"}}, v1alpha1.ReasonReplacing, "PD has removed its member"},
 		"takes one that is down first, and without the Lease": {5, 4, []func(*observation.Snapshot){func(s *observation.Snapshot) { lives(s, 1, false, false) }},
 			did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, "member basic-pd-1"},
-		"takes whom a person names": {5, 4, []func(*observation.Snapshot){func(s *observation.Snapshot) {
+		"takes whom a user names": {5, 4, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			s.Instances[2].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
 		}}, did{taken: "basic-pd-2"}, "", ""},
 		"to one ends with the last member": {2, 1, nil, did{taken: "basic-pd-1"}, "", ""},
@@ -318,7 +318,7 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 		"another one crashed and is ready for now":  {firm, between, true},
 		"another one crashes":                       {firm, crashing, true},
 		"another one is being stopped":              {firm, stopping, true},
-		"both crash, and either may be mended":      {crashing, crashing, false},
+		"both crash, and either may be fixed":       {crashing, crashing, false},
 		"it crashes itself":                         {crashing, between, false},
 		"it crashes, and another one is stopping":   {crashing, stopping, true},
 		"it crashed, and another one does not come": {between, crashing, true},
@@ -360,7 +360,7 @@ func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
 	r := &steps{Env: operator.Env{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build()}}
-	// P11: whatever else the group waits for, what a person has to do is named, and the
+	// P11: whatever else the group waits for, what a user has to do is named, and the
 	// reason, from which others read whether PD has a roll ahead, is the plan's.
 	p := groupPlan{Orphan: pd.Member{ID: "3", Name: "basic-pd-2"}}
 	for _, reason := range []string{"", v1alpha1.ReasonCreating} {
@@ -399,7 +399,7 @@ func TestAMemberThatNeverRanIsRemovedThoughItsClaimIsThere(t *testing.T) {
 
 // P1: until a member that joins has started, a majority needs the others, and one that
 // crashes again and again may be down then. One more that makes the majority no larger
-// may be what mends PD.
+// may be what fixes PD.
 func TestNoMemberJoinsBesideOneThatCrashesAgainAndAgain(t *testing.T) {
 	crashing := func(slots ...int) func(*observation.Snapshot) {
 		return func(s *observation.Snapshot) {
@@ -520,9 +520,9 @@ func TestAReplacement(t *testing.T) {
 		"begins when somebody has removed the member": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members = s.PD.Members[:2]
 			tells(s.Instances[2], time.Minute, "Ready", "False", "GatesPending", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
-		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "PD has let its member go"},
-		"begins when a volume is of a member that PD has let go": {3, nil, func(s *observation.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing) },
-			did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "its volume is that of a member which PD does not know any more"},
+		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "PD has removed its member"},
+		"begins when a volume is of a member that PD has removed": {3, nil, func(s *observation.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing) },
+			did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "its volume belongs to a member that PD no longer knows"},
 		"does not begin before it has had the time to join": {3, nil, func(s *observation.Snapshot) { leftover(s, time.Minute, v1alpha1.ReasonContainerCrashing) }, did{}, "", ""},
 		"does not begin while it has no reason not to join": {3, nil, func(s *observation.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonPodPending) }, did{}, "", ""},
 		"does not begin when its pod is ready, although it has crashed": {3, nil, func(s *observation.Snapshot) {
@@ -548,7 +548,7 @@ func TestAReplacement(t *testing.T) {
 			s.Instances[2].Finalizers = []string{v1alpha1.FinalizerInstance}
 			tells(s.Instances[2], time.Minute, "Drained", "True", "MemberLeft", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 			s.PD.Members = s.PD.Members[:2]
-		}, did{}, v1alpha1.ReasonDeleting, "its pod has yet to stop"},
+		}, did{}, v1alpha1.ReasonDeleting, "its pod has not stopped yet"},
 		"of the next one does not wait for the pod of one that has left": {5, nil, func(s *observation.Snapshot) {
 			deleted(s, 4, time.Hour)
 			s.Instances[4].Finalizers = []string{v1alpha1.FinalizerInstance}
@@ -559,7 +559,7 @@ func TestAReplacement(t *testing.T) {
 			s.PD.Members = append(s.PD.Members, pd.Member{Name: "basic-pd-5", ID: "6", Healthy: true, ClientURL: "http://basic-pd-5"})
 			lives(s, 1, false, false)
 			claimLost(s, 1)
-		}, did{deleted: []string{"basic-pd-1"}}, "", "its member has left, and its pod has yet to stop"},
+		}, did{deleted: []string{"basic-pd-1"}}, "", "its member has left, and its pod has not stopped yet"},
 		"of the next one waits a while for the one before": {5, nil, func(s *observation.Snapshot) {
 			deleted(s, 4, 30*time.Second)
 			tells(s.Instances[4], time.Minute, "Drained", "True", "MemberLeft")
@@ -610,7 +610,7 @@ func TestAReplacement(t *testing.T) {
 	}
 }
 
-// leftover has the last member be one that was made anew, by force, on a volume of
+// leftover has the last member be one that was recreated, by force, on a volume of
 // which PD has let the member go.
 func leftover(s *observation.Snapshot, ago time.Duration, reason string) {
 	i := s.Instances[2]
@@ -668,17 +668,17 @@ func TestPD03InitialMembersAreNotForgotten(t *testing.T) {
 		"one that was created is recorded": {nil, func(*observation.Snapshot) {}, did{}, nil, 3, "", ""},
 		"one that is deleted before it started is taken off the record": {initial(0, 1, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
 			did{}, nil, 2, step.KindWait, v1alpha1.ReasonBootstrapping},
-		"and let go then": {initial(0, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
+		"and released then": {initial(0, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
 			did{}, []string{"basic-pd-1"}, 2, step.KindWait, ""},
-		"and made anew in its slot": {initial(0, 2), func(s *observation.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2]) },
+		"and recreated in its slot": {initial(0, 2), func(s *observation.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2]) },
 			did{created: []string{"basic-pd-1"}}, nil, 2, step.KindWait, ""},
 		"one that is deleted after it started stays": {initial(0, 1, 2), func(s *observation.Snapshot) { deleted(s, 1, 0) },
 			did{}, nil, 3, step.KindWait, v1alpha1.ReasonUnsafe},
-		"one that is gone is not started anew": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:2] },
+		"one that is gone is not started again": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:2] },
 			did{}, nil, 3, step.KindWait, v1alpha1.ReasonInitialMembersLost},
-		"two that are gone need a person": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:1] },
+		"two that are gone need a user": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:1] },
 			did{}, nil, 3, step.KindStall, v1alpha1.ReasonInitialMembersLost},
-		"all that are gone need a person": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = nil },
+		"all that are gone need a user": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = nil },
 			did{}, nil, 3, step.KindStall, v1alpha1.ReasonInitialMembersLost},
 		"the record is closed when the ID is known": {initial(0, 1, 2), func(s *observation.Snapshot) {
 			s.PD = pd.View{ClusterID: "73", Leader: "basic-pd-0", Members: []pd.Member{{Name: "basic-pd-0", ID: "1", Healthy: true, ClientURL: "http://basic-pd-0"}}}
@@ -722,7 +722,7 @@ func TestTheLeaseOfAMemberThatHasLeftIsGivenBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		drained string
 		given   bool
-	}{"whose member has left": {"True", true}, "that is let go for another reason": {"False", false}} {
+	}{"whose member has left": {"True", true}, "that is released for another reason": {"False", false}} {
 		t.Run(name, func(t *testing.T) {
 			s := scene(t, 5, func(s *observation.Snapshot) {
 				holds(s, 4)

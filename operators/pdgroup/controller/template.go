@@ -95,7 +95,7 @@ func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[stri
 	return template, files, append(problems, more...)
 }
 
-// handOver has a member that leads PD hand over before it is stopped, whoever stops it,
+// handOver has a member that leads PD hand over before it is stopped, whatever stops it,
 // so that SQL does not wait for an election and the lease of the one that is gone. It is
 // done in the pod, so that no operator has to run, and has half of the grace period.
 func handOver(g *v1alpha1.PDGroup, m *workload.Main, image string) {

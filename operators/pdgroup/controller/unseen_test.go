@@ -40,7 +40,7 @@ func pod(s *observation.Snapshot, slot int, status metav1.ConditionStatus, reaso
 
 // P1: while PD is of no help, no member is stopped whose pod may run, whatever is
 // seen of the others: when the kubelets lose the API server, every pod is not Ready
-// and PD is silent, and it works all the same. What is seen not to run is mended.
+// and PD is silent, and it works all the same. What is seen not to run is fixed.
 func TestAMemberThatPDDoesNotListIsNotStoppedWhilePDDoesNotAnswer(t *testing.T) {
 	row, known := v1alpha1.LookupCondition(v1alpha1.ConditionPodReady)
 	require.True(t, known)
@@ -104,7 +104,7 @@ func TestKubeletsThatLoseTheAPIServerCostNoMember(t *testing.T) {
 		s := scene(t, 3, lose, func(s *observation.Snapshot) { s.PD.Members[2].Healthy = false })
 		assert.Equal(t, []string{"basic-pd-2"}, does(mustPlan(t, stored(edited), s)).granted)
 	})
-	t.Run("and pods that are seen not to run are mended", func(t *testing.T) {
+	t.Run("and pods that are seen not to run are fixed", func(t *testing.T) {
 		s := scene(t, 3, silent, func(s *observation.Snapshot) {
 			for slot := range 3 {
 				pod(s, slot, metav1.ConditionFalse, v1alpha1.ReasonContainerCrashing)

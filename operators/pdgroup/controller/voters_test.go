@@ -35,13 +35,13 @@ const (
 	works  health = iota
 	sick          // its pod runs, PD calls it unhealthy
 	down          // its pod does not run
-	absent        // PD does not list it: it is yet to join
+	absent        // PD does not list it: it has not joined yet
 	dead          // it does not run since some time after it had joined
 	let           // PD has let it go
 	shaky         // it works for now, and has crashed several times
 )
 
-// stay is what a person, or an earlier plan, wants of a member.
+// stay is what a user, or an earlier plan, wants of a member.
 type stay int
 
 const (
@@ -71,7 +71,7 @@ type state struct {
 func (s state) String() string {
 	var parts []string
 	for n, m := range s.members {
-		text := []string{"works", "sick", "down", "absent", "dead", "let go", "shaky"}[m.health] + []string{"", " retired", " deleted"}[m.stay]
+		text := []string{"works", "sick", "down", "absent", "dead", "removed", "shaky"}[m.health] + []string{"", " retired", " deleted"}[m.stay]
 		if m.updated {
 			text += " updated"
 		}
@@ -413,7 +413,7 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 			say("it is called done")
 		}
 	case step.KindStall, step.KindFail:
-		say("nothing of this needs a person: %+v", o)
+		say("nothing of this needs a user: %+v", o)
 	}
 	return bad
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// Act carries a plan out. What it writes is read anew at the next look.
+// Act carries a plan out. What it writes is read again at the next look.
 func (r *Reader) Act(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup, p Plan) step.Outcome {
 	if !p.MakesCA && len(p.Secrets) == 0 && len(p.Certificates) == 0 && p.CA == nil {
 		return step.Done()

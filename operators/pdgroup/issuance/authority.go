@@ -74,7 +74,7 @@ func ReadAuthority(secret map[string][]byte) (Authority, error) {
 	return Authority{certificate: pair.Leaf, key: key, trusted: secret[v1alpha1.TLSKeyCA]}, nil
 }
 
-var errNoAuthority = errors.New("key tls.crt: it is no CA")
+var errNoAuthority = errors.New("key tls.crt: not a CA certificate")
 
 // Sign makes a certificate, as the data of its Secret.
 func (a Authority) Sign(request certificate.Request, now time.Time) (map[string][]byte, error) {
@@ -103,7 +103,7 @@ func (a Authority) signed(leaf *x509.Certificate) bool {
 	return leaf.CheckSignatureFrom(a.certificate) == nil
 }
 
-// trustedBy reports whether who uses a Secret trusts what the CA signs.
+// trustedBy reports whether the users of a Secret trust what the CA signs.
 func (a Authority) trustedBy(secret *corev1.Secret) bool {
 	return slices.ContainsFunc(certificates(secret.Data[v1alpha1.TLSKeyCA]), a.certificate.Equal)
 }

@@ -17,7 +17,7 @@ type judged struct {
 	// while there is no Secret of it.
 	authority Authority
 	unusable  error
-	// due says why the certificate of a Secret is to be signed anew, empty if it is not.
+	// due says why the certificate of a Secret is to be signed again, empty if it is not.
 	due map[string]string
 }
 
@@ -43,7 +43,7 @@ func (o Observed) Judged(pd *v1alpha1.PDGroup, now time.Time) Observed {
 	return o
 }
 
-// due says why a certificate is to be signed anew by a CA; empty if it is not.
+// due says why a certificate is to be signed again by a CA; empty if it is not.
 func due(request certificate.Request, secret *corev1.Secret, by Authority, now time.Time) string {
 	// What ca.crt of it says does not count: that is written without another certificate.
 	held := maps.Clone(secret.Data)

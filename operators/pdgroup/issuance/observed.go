@@ -15,7 +15,7 @@ import (
 
 // Observed is what there is of the certificates of a cluster.
 type Observed struct {
-	// Requests are the certificates that are to be there. None if a person brings all.
+	// Requests are the certificates that are to be there. None if a user brings all.
 	Requests []certificate.Request
 	// Groups of the cluster.
 	Groups []v1alpha1.Group
@@ -80,7 +80,7 @@ const (
 	conditionIssuing = "Issuing"
 )
 
-// patience is for how long an issuer may take to answer before that is a matter for a person.
+// patience is for how long an issuer may take to answer before that is a matter for a user.
 const patience = time.Minute
 
 // annotationCertificate is on a Secret that cert-manager has written.

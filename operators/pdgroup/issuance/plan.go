@@ -32,7 +32,7 @@ type Plan struct {
 	CA *Rotate
 	// Rotation is how far another CA has taken its place; nil while none does.
 	Rotation *v1alpha1.CARotation
-	// Outcome tells of a certificate that only a person can have made.
+	// Outcome tells of a certificate that only a user can have made.
 	Outcome step.Outcome
 
 	words map[string]word
@@ -52,7 +52,7 @@ type Write struct {
 // Apply is a Certificate to apply.
 type Apply struct{ Desired, Live *unstructured.Unstructured }
 
-// word is what is known of why a Secret is not there; blocked says that only a person can
+// word is what is known of why a Secret is not there; blocked says that only a user can
 // help.
 type word struct {
 	said    string
@@ -111,18 +111,18 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	edit := fmt.Sprintf("kubectl -n %s edit secret %s", pd.Namespace, name)
 	switch {
 	case ca == nil && len(signed) > 0:
-		p.block(o.Requests, fmt.Sprintf("Secret %s with the CA that has signed Secret %s is gone, and is not made anew, for members would not know each other any more: put it back: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
+		p.block(o.Requests, fmt.Sprintf("Secret %s with the CA that has signed Secret %s is gone and is not recreated: members would stop trusting each other's certificates: put it back: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
 			name, signed[0].Name, pd.Namespace, name))
 		return
 	case ca == nil:
 		p.MakesCA = true
 	default:
 		if p.Authority = o.judged.authority; o.judged.unusable != nil {
-			p.block(o.Requests, fmt.Sprintf("Secret %s with the CA, %v: mend it: %s", name, o.judged.unusable, edit))
+			p.block(o.Requests, fmt.Sprintf("Secret %s with the CA, %v: fix it: %s", name, o.judged.unusable, edit))
 			return
 		}
 		if len(signed) > 0 && !slices.ContainsFunc(signed, p.Authority.trustedBy) {
-			p.block(o.Requests, fmt.Sprintf("Secret %s has another CA than Secret %s trusts, so that members would not know each other any more: put the former one back: %s", name, signed[0].Name, edit))
+			p.block(o.Requests, fmt.Sprintf("Secret %s has another CA than Secret %s trusts: members would stop trusting each other's certificates: put the former one back: %s", name, signed[0].Name, edit))
 			return
 		}
 	}
@@ -184,7 +184,7 @@ func waits(pd *v1alpha1.PDGroup, o Observed, have *Certificate, now time.Time, n
 	case o.Issuer.Ready != nil && o.Issuer.Ready.Status != metav1.ConditionTrue:
 		return word{fmt.Sprintf("%s is not ready to sign it (%s)%s", issuer, oneLine(o.Issuer.Ready.Message), look), true}
 	case have == nil:
-		return word{issuer + " is to sign it" + look, false}
+		return word{issuer + " has not signed it yet" + look, false}
 	case have.Failed != nil:
 		return word{fmt.Sprintf("%s has not signed it (%s)%s", issuer, oneLine(have.Failed.Message), look), true}
 	case have.Ready != nil && have.Ready.Status == metav1.ConditionTrue && have.Ready.ObservedGeneration == have.Object.GetGeneration():
@@ -238,16 +238,16 @@ func ours(o metav1.Object, pd *v1alpha1.PDGroup) bool {
 	return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && o.GetLabels()[v1alpha1.LabelCluster] == pd.Name
 }
 
-// taken says that an object of somebody else has a name that is needed.
+// taken says that an object of another owner has a name that is needed.
 func taken(kind, name string, pd *v1alpha1.PDGroup) string {
 	return fmt.Sprintf("%s %s was not made for spec.tls of PDGroup %s, and is left alone: delete it: kubectl -n %s delete %s %s",
 		kind, name, pd.Name, pd.Namespace, strings.ToLower(kind), name)
 }
 
-// longestMessage bounds what somebody else says.
+// longestMessage bounds a message of another controller.
 const longestMessage = 200
 
-// oneLine is a message of somebody else as part of a line.
+// oneLine is a message of another controller as part of a line.
 func oneLine(message string) string {
 	line := string(bytes.Join(bytes.Fields([]byte(message)), []byte(" ")))
 	return cmp.Or(line[:min(len(line), longestMessage)], "it says nothing")

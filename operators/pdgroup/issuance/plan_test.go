@@ -100,7 +100,7 @@ func TestSEC01AClusterMakesItsCAOnceAndSignsWithIt(t *testing.T) {
 	assert.Equal(t, "basic-tikv", o.Secrets[kvSecret].OwnerReferences[0].Name)
 }
 
-func TestSEC01ACertificateIsSignedAnewWhenTwoThirdsOfItsLifeAreOver(t *testing.T) {
+func TestSEC01ACertificateIsSignedAgainWhenTwoThirdsOfItsLifeAreOver(t *testing.T) {
 	pd, o := certified(t)
 	for days, want := range map[int]int{240: 0, 245: 3} {
 		p := Make(pd, o, now.AddDate(0, 0, days))
@@ -118,7 +118,7 @@ func TestSEC01ACertificateIsSignedAnewWhenTwoThirdsOfItsLifeAreOver(t *testing.T
 	assert.Equal(t, last.certificate.NotAfter, pair.Leaf().NotAfter, "none outlives its CA")
 }
 
-func TestSEC01WhatIsNoGoodIsSignedAnew(t *testing.T) {
+func TestSEC01WhatIsNoGoodIsSignedAgain(t *testing.T) {
 	stranger, err := NewAuthority("other", now)
 	require.NoError(t, err)
 	another, err := ReadAuthority(stranger)
@@ -158,7 +158,7 @@ func leafBy(t *testing.T, by Authority, o Observed) map[string][]byte {
 	return nil
 }
 
-// P3: nothing of a person is written over, and a lost CA is not made anew.
+// P3: nothing of a user is written over, and a lost CA is not recreated.
 func TestSEC01WhatTheClusterDidNotMakeIsLeftAlone(t *testing.T) {
 	pd, o := world(own())
 	o.Secrets[kvSecret] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: kvSecret}, Data: map[string][]byte{"tls.crt": []byte("mine")}}
@@ -176,7 +176,7 @@ func TestSEC01WhatTheClusterDidNotMakeIsLeftAlone(t *testing.T) {
 	delete(o.Secrets, kvSecret)
 	p = Make(pd, o, now)
 	assert.False(t, p.MakesCA)
-	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret with the CA that has signed Secret basic-pd-cluster-secret is gone, and is not made anew")
+	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret with the CA that has signed Secret basic-pd-cluster-secret is gone and is not recreated")
 
 	pd, o = certified(t)
 	delete(o.Secrets, kvSecret)
@@ -271,7 +271,7 @@ func TestSEC01WhyAnIssuerHasNotSignedIsSaid(t *testing.T) {
 		"an issuer in need": {func(_ *v1alpha1.PDGroup, o *Observed) {
 			o.Issuer.Ready = &metav1.Condition{Status: metav1.ConditionFalse, Message: "no\nsecret"}
 		}, "Issuer corp is not ready to sign it (no secret)" + look, true},
-		"it was just made": {func(*v1alpha1.PDGroup, *Observed) {}, "Issuer corp is to sign it" + look, false},
+		"it was just made": {func(*v1alpha1.PDGroup, *Observed) {}, "Issuer corp has not signed it yet" + look, false},
 		"it takes a while": {func(pd *v1alpha1.PDGroup, o *Observed) { o.Certificates[memberSecret] = made(pd, *o, time.Second) }, "Issuer corp has not signed it yet" + look, false},
 		"it takes too long": {func(pd *v1alpha1.PDGroup, o *Observed) {
 			o.Certificates[memberSecret] = made(pd, *o, 2*time.Minute, said("Ready", "False", "still waiting"))
@@ -282,11 +282,11 @@ func TestSEC01WhyAnIssuerHasNotSignedIsSaid(t *testing.T) {
 		"it signs otherwise": {func(pd *v1alpha1.PDGroup, o *Observed) {
 			o.Certificates[memberSecret] = made(pd, *o, 0, said("Ready", "True", ""))
 		}, "Issuer corp has signed it, and it would not do" + look, true},
-		"a person's Certificate": {func(pd *v1alpha1.PDGroup, o *Observed) {
+		"a user's Certificate": {func(pd *v1alpha1.PDGroup, o *Observed) {
 			o.Certificates[memberSecret] = made(pd, *o, 0)
 			o.Certificates[memberSecret].Object.SetLabels(nil)
 		}, "Certificate basic-pd-cluster-secret was not made for spec.tls of PDGroup basic-pd, and is left alone: delete it: kubectl -n shop delete certificate basic-pd-cluster-secret", true},
-		"a person's Secret": {func(_ *v1alpha1.PDGroup, o *Observed) { o.Secrets[memberSecret] = &corev1.Secret{} }, "Secret basic-pd-cluster-secret was not made for spec.tls", true},
+		"a user's Secret": {func(_ *v1alpha1.PDGroup, o *Observed) { o.Secrets[memberSecret] = &corev1.Secret{} }, "Secret basic-pd-cluster-secret was not made for spec.tls", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pd, o := world(issuer())

@@ -50,7 +50,7 @@ func NewReader(live client.Reader, secrets *credentials.Store, now func() time.T
 }
 
 // Read reads what there is of the certificates of a cluster. Nothing is read of one whose
-// certificates a person brings.
+// certificates a user brings.
 func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alpha1.Group) (Observed, error) {
 	out := Observed{Requests: certificate.Requests(pd, groups), Groups: groups, Secrets: map[string]*corev1.Secret{}, Certificates: map[string]*Certificate{}}
 	if len(out.Requests) == 0 {
@@ -71,7 +71,7 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 			return out, err
 		}
 	}
-	// The store returns the same object until it has read the Secret anew.
+	// The store returns the same object until it has read the Secret again.
 	if was != nil && maps.Equal(out.Secrets, was.got.Secrets) {
 		out.judged, next.at = was.got.judged, was.at
 	} else {

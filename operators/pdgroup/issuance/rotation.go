@@ -39,7 +39,7 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	case len(certificates(p.Authority.trusted)) > 1:
 		in(v1alpha1.RotationNewLeafs)
 		if waits == "" {
-			p.CA = &Rotate{Live: ca, Data: alone(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the one before is trusted no more"}
+			p.CA = &Rotate{Live: ca, Data: alone(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the previous CA is no longer trusted"}
 		}
 	case asked(pd, ca) && !ours(ca, pd):
 		p.Outcome = certificate.Stall(fmt.Sprintf("Secret %s was not made by the operators, which do not replace its CA: to have them do it: kubectl -n %s label secret %s %s=%s %s=%s",
@@ -70,7 +70,7 @@ func (a Authority) ending(now time.Time) bool {
 	return a.certificate.NotAfter.Sub(now) < life/lastPart
 }
 
-// waits says which group has yet to start with the certificates that there are; empty if none
+// waits says which group has not started with the current certificates yet; empty if none
 // has. A group says what it has read and whether its members run with it in one status.
 func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
 	if len(p.Secrets) > 0 {
@@ -87,7 +87,7 @@ func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
 			if secret.Made && !slices.ContainsFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
 				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Secret{Data: o.Secrets[secret.Name].Data}.Trust()
 			}) {
-				return fmt.Sprintf("%s %s has yet to read Secret %s", g.GroupKind(), g.GetName(), secret.Name)
+				return fmt.Sprintf("%s %s has not read Secret %s yet", g.GroupKind(), g.GetName(), secret.Name)
 			}
 		}
 		if upToDate == nil || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionUpToDate) {

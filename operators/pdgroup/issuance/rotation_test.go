@@ -87,7 +87,7 @@ func TestSEC01ACAIsReplacedInThreePhases(t *testing.T) {
 		o, p = settled(t, pd, o)
 		require.NotNil(t, p.Rotation, phase)
 		assert.Equal(t, phase, p.Rotation.Phase)
-		assert.Contains(t, p.Rotation.Message, "PDGroup basic-pd has yet to read Secret")
+		assert.Contains(t, p.Rotation.Message, "PDGroup basic-pd has not read Secret")
 		knowsEachOther(t, before, o)
 		again, _ := settled(t, pd, o)
 		assert.Equal(t, o, again, "it stays in a phase for as long as a member has not started with it")
@@ -131,7 +131,7 @@ func TestSEC01ARotationStopsWhileThePDGroupIsPaused(t *testing.T) {
 	assert.NotNil(t, Make(pd, o, now).CA)
 }
 
-func TestSEC01ACAThatAPersonHasMadeIsNotReplaced(t *testing.T) {
+func TestSEC01ACAThatAUserHasMadeIsNotReplaced(t *testing.T) {
 	pd, o := rotating(t)
 	started(pd, o)
 	o.Secrets[caSecret].Labels = nil
@@ -163,7 +163,7 @@ func TestSEC01ACAIsReplacedByItselfBeforeItEnds(t *testing.T) {
 	mine := o.Secrets[caSecret].DeepCopy()
 	mine.Labels = nil
 	o.Secrets[caSecret], mine = mine, o.Secrets[caSecret]
-	assert.Nil(t, Make(pd, o, later(8)).CA, "a person's CA is theirs")
+	assert.Nil(t, Make(pd, o, later(8)).CA, "a user's CA is theirs")
 	o.Secrets[caSecret] = mine
 
 	next, err := NewAuthority(pd.Name, later(8))

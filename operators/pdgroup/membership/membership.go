@@ -100,7 +100,7 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	}
 	switch known := Known(g, s).Allowed(); {
 	case !known && len(s.Instances) == 0:
-		return none("PD, of which no Instance and no claim is left: restore the claims of its members (%s and so on) with their labels, or delete the PDGroup and create it anew for an empty cluster: kubectl -n %s delete pdgroup %s",
+		return none("PD, which has no Instance and no claim left: restore the claims of its members (%s and so on) with their labels, or delete the PDGroup and recreate it for an empty cluster: kubectl -n %s delete pdgroup %s",
 			bootstrap.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
 	case !known:
 		return none("PD to have a quorum")
@@ -113,7 +113,7 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 			return none("Instance %s to be done", i.Name)
 		}
 		if Left(g, s, i) {
-			continue // its pod may take for ever to stop
+			continue // its pod may take forever to stop
 		}
 		m, listed := Of(g, s, i)
 		if listed && !m.Healthy && (i.DeletionTimestamp != nil || i.Spec.Retire) {
@@ -126,14 +126,14 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	// etcd counts all that are listed, and those that are moved away from have no Instance.
 	for _, m := range s.PD.Members {
 		if !m.Healthy {
-			return none("member %s, which is not healthy: PD's etcd takes another one in only when it is connected to all it has", cmp.Or(m.Name, m.PeerURL))
+			return none("member %s, which is not healthy: PD's etcd accepts another member only when all its members are connected", cmp.Or(m.Name, m.PeerURL))
 		}
 	}
 	if name := newest(g, s); name != "" {
-		return none("member %s to have been healthy for %s: PD's etcd takes another one in only then", name, JoinAfter)
+		return none("member %s to have been healthy for %s: PD's etcd accepts another member only then", name, JoinAfter)
 	}
 	n := len(s.PD.Members)
-	// Where one more makes the majority no larger, it may be what mends PD.
+	// Where one more makes the majority no larger, it may be what fixes PD.
 	if shaky, name := unsteady(g, s); n > 1 && pd.Majority(n+1) > pd.Majority(n) && s.PD.Healthy(shaky...) < pd.Majority(n+1) {
 		return none("Instance %s, whose member PD calls healthy and whose pod is not ready, is being stopped, or stops again and again: with one more %d are a majority: kubectl -n %s describe instance %s; if it does not recover, replace it: kubectl -n %s delete instance %s",
 			name, pd.Majority(n+1), g.Namespace, name, g.Namespace, name)
@@ -155,7 +155,7 @@ func unsteady(g *v1alpha1.PDGroup, s observation.Snapshot) (ids []string, name s
 
 // newest names the Instance whose member has become healthy last, if that was
 // too short a time ago for another one to be added; empty if it was not. A single
-// member has nobody to be connected to.
+// member has no other to be connected to.
 func newest(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	name, last := "", time.Time{}
 	if len(s.PD.Members) < 2 {
@@ -173,7 +173,7 @@ func newest(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 }
 
 // HealthySince returns since when an Instance's member may have been healthy without a
-// break: a process that is started anew between two polls shows in its pod alone.
+// break: a process that is started again between two polls shows in its pod alone.
 func HealthySince(i *v1alpha1.Instance) time.Time {
 	since := time.Time{}
 	for _, kind := range []string{v1alpha1.ConditionHealthy, v1alpha1.ConditionPodReady} {
@@ -190,8 +190,8 @@ func first(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	if lost := bootstrap.Vanished(g, s); lost.Kind != step.KindDone {
 		return 0, lost.Message
 	}
-	if left := bootstrap.Parting(g, s); left != "" {
-		return 0, fmt.Sprintf("waiting for Instance %s of a PDGroup that is gone: who bootstraps the cluster depends on the claims that it leaves", left)
+	if left := bootstrap.LeftByAnother(g, s); left != "" {
+		return 0, fmt.Sprintf("waiting for Instance %s of a deleted PDGroup: the claims that it leaves decide which members bootstrap the cluster", left)
 	}
 	n := 0
 	var starts []string
@@ -203,10 +203,10 @@ func first(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		}
 	}
 	if len(starts) == 0 && len(s.Instances) > 0 {
-		return 0, fmt.Sprintf("nobody bootstraps a cluster, for Instance %s is to join one that was here before, and no claim of its members is left: restore them (%s and so on) with their labels, "+
-			"or delete the PDGroup and create it anew for an empty cluster: kubectl -n %s delete pdgroup %s", s.Instances[0].Name, bootstrap.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
+		return 0, fmt.Sprintf("not bootstrapping: Instance %s was configured to join an earlier cluster, and no claim of its members is left: restore them (%s and so on) with their labels, "+
+			"or delete the PDGroup and recreate it for an empty cluster: kubectl -n %s delete pdgroup %s", s.Instances[0].Name, bootstrap.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
 	}
-	return n, fmt.Sprintf("claims of former members are left, and who has one starts first (%s): the others join when PD has told its cluster ID", strings.Join(starts, ", "))
+	return n, fmt.Sprintf("claims of former members are left, and members with a claim start first (%s): the others join once PD has reported its cluster ID", strings.Join(starts, ", "))
 }
 
 // Extra returns how many members more than wanted are started because claims of
@@ -242,7 +242,7 @@ func Abandoned(g *v1alpha1.PDGroup, s observation.Snapshot) []pd.Member {
 }
 
 // Returning returns the slots of members that PD lists, or listed last, whose
-// data is still there and that have no Instance. If nobody knows whom PD lists,
+// data is still there and that have no Instance. If it is unknown which members PD lists,
 // these are all whose data is there: no cluster is bootstrapped any more.
 func Returning(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	if !bootstrap.Bootstrapped(g, s) {
@@ -270,7 +270,7 @@ func Returning(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	return out
 }
 
-// Orphan returns a member that nobody will ever start again, if it may leave PD:
+// Orphan returns a member that nothing will ever start again, if it may leave PD:
 // it has no Instance and no data, is not healthy, and the others have a majority
 // without it.
 func Orphan(g *v1alpha1.PDGroup, s observation.Snapshot) pd.Member {

@@ -6,8 +6,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
-// Returned reports whether the member of an Instance that was said to have left,
-// or to be leaving, is there after all: nobody wants it to go any more, and PD
+// Returned reports whether the member of an Instance that was reported as having left,
+// or to be leaving, is there after all: it is no longer to be removed, and PD
 // lists it or has never known it. While it is to go PD is not believed: a member
 // that was removed may still answer.
 func Returned(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {

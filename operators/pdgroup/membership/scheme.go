@@ -49,7 +49,7 @@ func Scheme(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 func IsSwitching(g *v1alpha1.PDGroup) bool { return v1alpha1.PDScheme(g) != v1alpha1.SpecScheme(g) }
 
 // mayStartOtherwise reports whether members that have stopped find each other when they
-// start with the other scheme: as PD was told, or because there is no PD yet.
+// start with the other scheme: as PD was ordered, or because there is no PD yet.
 func mayStartOtherwise(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 	return g.Status.PeersHaveBothSchemes || !bootstrap.Bootstrapped(g, s) && len(Ours(g, s)) == 0
 }
@@ -127,9 +127,9 @@ func MaySwitch(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 		return others
 	}
 	if known := Known(g, s); !known.Allowed() {
-		return verdict.Refusef("PD has to be told the %s URLs of its members before it stops: %s", v1alpha1.SpecScheme(g), known.Reason())
+		return verdict.Refusef("PD must have the %s URLs of its members before it stops: %s", v1alpha1.SpecScheme(g), known.Reason())
 	}
-	return verdict.Refusef("PD is told the %s URLs of its members", v1alpha1.SpecScheme(g))
+	return verdict.Refusef("setting the %s URLs of its members in PD", v1alpha1.SpecScheme(g))
 }
 
 // SwitchProblem says why members may not start with the scheme of the spec; empty if they
@@ -148,7 +148,7 @@ func SwitchProblem(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	case !g.Spec.Suspended:
 		return fmt.Sprintf("spec.tls: it was %s, and PD's pods were not stopped for it: set %s to true until no pod of the cluster runs", was, stop)
 	case haveStopped(g, s):
-		return fmt.Sprintf("spec.tls: it was %s when PD had stopped, whose members find each other by %s alone: undo that in %s and set %s to false; when PD is Ready, change both at once",
+		return fmt.Sprintf("spec.tls: it was %s after PD had stopped, and its members reach each other by %s only: undo that in %s and set %s to false; when PD is Ready, change both at once",
 			was, v1alpha1.PDScheme(g), tls, stop)
 	}
 	return ""

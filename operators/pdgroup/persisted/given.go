@@ -32,7 +32,7 @@ const placementRules = "replication.enable-placement-rules"
 
 // Stored is the group.Settings of PD: an Instance has the revision of a file that
 // differs in stored items alone when PD, which stores them for all members, shows
-// them. Until then a pod that is made anew gets the file that is known to be good.
+// them. Until then a pod that is recreated gets the file that is known to be good.
 type Stored struct {
 	g *v1alpha1.PDGroup
 	s observation.Snapshot
@@ -70,13 +70,13 @@ func (c Stored) known() verdict.Verdict {
 		return known
 	}
 	if c.s.PD.Config == nil {
-		return verdict.Refuse("it has not told its configuration")
+		return verdict.Refuse("it has not reported its configuration")
 	}
 	return verdict.Allow()
 }
 
 // Lacks returns what PD is to be given: the items of the spec that it stores with
-// another value, whoever has changed them. Items that the spec does not name are left
+// another value, whatever has changed them. Items that the spec does not name are left
 // alone.
 func (c Stored) Lacks() []Lack {
 	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || !c.known().Allowed() {
@@ -97,7 +97,7 @@ func Pending(lacks []Lack) step.Outcome {
 	return step.Wait("PD", configAgain, v1alpha1.ReasonConfigPending, "PD is given "+strings.Join(items, ", "))
 }
 
-// OrNothing is the value that an item has, for a person.
+// OrNothing is the value that an item has, for a user.
 func OrNothing(has string) string {
 	if has == "" {
 		return "none"
@@ -144,7 +144,7 @@ func Taken(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step.Outc
 		case errors.As(err, &no):
 			why = append(why, no.Body)
 		default:
-			why = append(why, "it said yes, and has "+OrNothing(l.Has))
+			why = append(why, "it accepted the change, but has "+OrNothing(l.Has))
 		}
 		items = append(items, l.Item.String())
 	}

@@ -33,7 +33,7 @@ type seat struct {
 	forced    bool
 	deleted   bool
 	drained   bool // said in status
-	letGo     bool // without the finalizer
+	released  bool // without the finalizer
 	retired   bool // its claim is marked
 	remade    bool // made after the recovery
 	seen      bool // its operator has seen its spec
@@ -168,7 +168,7 @@ func (w seats) instance(t *testing.T, g *v1alpha1.PDGroup, n int) *v1alpha1.Inst
 	if m.deleted {
 		i.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 	}
-	if m.letGo {
+	if m.released {
 		i.Finalizers = []string{v1alpha1.FinalizerInstance}
 	}
 	if m.drained {
@@ -236,7 +236,7 @@ func (w *seats) apply(c planning.InstanceChange) {
 	m := &w.m[c.Desired.Spec.Slot]
 	after := *m
 	after.suspended, after.forced = c.Desired.Spec.Suspended, Forced(c.Desired)
-	after.letGo = !member.HasMemberFinalizer(c.Desired)
+	after.released = !member.HasMemberFinalizer(c.Desired)
 	if after != *m {
 		after.seen = false
 		*m = after
@@ -267,9 +267,9 @@ func (w seats) run(n int) seats {
 	m.seen = true
 	switch {
 	case !m.there:
-	case m.deleted && m.letGo && m.runs, m.suspended && m.runs:
+	case m.deleted && m.released && m.runs, m.suspended && m.runs:
 		m.runs, m.flag = false, false
-	case m.deleted && m.letGo:
+	case m.deleted && m.released:
 		*m = seat{knows: m.knows, retired: m.drained, stuck: m.stuck}
 	case m.suspended, m.knows == lost:
 	case m.runs && m.flag != m.forced:
@@ -450,7 +450,7 @@ func TestNoOrderOfEventsMakesTwoPDsOfOne(t *testing.T) {
 	fmt.Printf("recovery: %d worlds from %d beginnings, %d of them in a recovery (%d finished), each of which ends\n", len(known), len(beginnings()), begun, finished)
 }
 
-// ends is content when what has begun comes to an end without a person, if the
+// ends is content when what has begun comes to an end without a user, if the
 // survivor can run. known are worlds of which that is known.
 func (w seats) ends(t *testing.T, known map[seats]bool) error {
 	const enough = 60

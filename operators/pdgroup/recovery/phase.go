@@ -67,7 +67,7 @@ func begin(g *v1alpha1.PDGroup, s observation.Snapshot, request string) (*v1alph
 		}
 		sort(next)
 	}
-	return next, moved("PD is to be rebuilt from Instance %s", name)
+	return next, moved("PD will be rebuilt from Instance %s", name)
 }
 
 // sort puts the discarded in the order of their names.
@@ -77,15 +77,15 @@ func sort(r *v1alpha1.PDRecovery) {
 
 // another looks at a request for another survivor while PD is rebuilt from one. It
 // is obeyed while that one does not answer, for its data may be of no use, and
-// until Retiring: by then nobody has joined it, and whoever else was not deleted by
-// a person has stopped and has its claims, which are not marked as retired.
+// until Retiring: by then no member has joined it, and every other that was not deleted by
+// a user has stopped and has its claims, which are not marked as retired.
 func another(g *v1alpha1.PDGroup, s observation.Snapshot, request string) (*v1alpha1.PDRecovery, step.Outcome) {
 	before := g.Status.Recovery
 	back := "put the request back: " + give(g, before.Survivor.Name)
 	var word step.Outcome
 	switch {
 	case before.Phase == v1alpha1.RecoveryRetiring:
-		word = never("PD was rebuilt from Instance %s, and the others are being let go: %s", before.Survivor.Name, back)
+		word = never("PD was rebuilt from Instance %s, and the others are being deleted: %s", before.Survivor.Name, back)
 	case quorate(g, s.PD):
 		word = never("PD is being rebuilt from Instance %s, which answers: %s", before.Survivor.Name, back)
 	default:
@@ -109,7 +109,7 @@ func advance(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDRecovery,
 	case early && quorate(g, s.PD):
 		return nil, moved("PD has a quorum again, and is not rebuilt")
 	case survivor == nil && before.Phase == v1alpha1.RecoveryRetiring:
-		return before, step.Stall(v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("Instance %s, which PD was rebuilt from, is gone, and the others are being let go: none can be named any more; what is left are the claims: kubectl -n %s get pvc -l %s=%s",
+		return before, step.Stall(v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("Instance %s, which PD was rebuilt from, is gone, and the others are being deleted: no other can be named now; the claims are left: kubectl -n %s get pvc -l %s=%s",
 			before.Survivor.Name, g.Namespace, v1alpha1.LabelGroup, g.Name))
 	case survivor == nil:
 		return before, step.Stall(v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("Instance %s, which PD is rebuilt from, is gone: name another one: %s", before.Survivor.Name, example(g)))
@@ -166,18 +166,18 @@ func halt(g *v1alpha1.PDGroup, s observation.Snapshot, survivor *v1alpha1.Instan
 }
 
 // retiring waits for the Instances that PD was rebuilt without to be gone, and for
-// their claims to be marked: nobody may start on one of those again.
+// their claims to be marked: no member may start on one of those again.
 func retiring(g *v1alpha1.PDGroup, s observation.Snapshot, survivor *v1alpha1.Instance) (*v1alpha1.PDRecovery, step.Outcome) {
 	before := g.Status.Recovery
 	for _, m := range before.Discarded {
 		switch i := find(s, m); {
 		case i != nil && !Alone(g, s.PD, survivor.Name):
-			return before, waiting(survivor, "Instance %s is let go when PD answers, with member %s alone", i.Name, survivor.Name)
+			return before, waiting(survivor, "Instance %s is deleted once PD answers and lists only member %s", i.Name, survivor.Name)
 		case i != nil:
-			return before, step.Wait("Instance", patience, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("Instance %s is let go: PD was rebuilt without it; its claims stay", i.Name))
+			return before, step.Wait("Instance", patience, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("Instance %s is being deleted: PD was rebuilt without it; its claims stay", i.Name))
 		}
 		if claim := unmarked(s, m.Name); claim != "" {
-			return before, step.Wait("PersistentVolumeClaim", patience, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("claim %s of Instance %s, which PD was rebuilt without, is to be marked as retired, so that no new member starts on it; if that was prevented: kubectl -n %s annotate pvc %s %s=recovered",
+			return before, step.Wait("PersistentVolumeClaim", patience, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("claim %s of Instance %s, which PD was rebuilt without, must be marked as retired, so that no new member starts on it; if that was prevented: kubectl -n %s annotate pvc %s %s=recovered",
 				claim, m.Name, g.Namespace, claim, v1alpha1.AnnotationRetired))
 		}
 	}
@@ -230,7 +230,7 @@ func coming(g *v1alpha1.PDGroup, survivor *v1alpha1.Instance, format string, arg
 	return o
 }
 
-// Told says of a phase, to a person, what is done in it.
+// Told says of a phase, to a user, what is done in it.
 func Told(r *v1alpha1.PDRecovery) string {
 	survivor := "Instance " + r.Survivor.Name
 	switch r.Phase {
@@ -241,7 +241,7 @@ func Told(r *v1alpha1.PDRecovery) string {
 	case v1alpha1.RecoveryRestarting:
 		return "PD answers with one member and the same cluster ID: " + survivor + " starts without " + Flag
 	case v1alpha1.RecoveryRetiring:
-		return "PD serves with one member: the Instances that it does not know any more are let go, their claims stay"
+		return "PD serves with one member: the Instances that it no longer knows are deleted, their claims stay"
 	case v1alpha1.RecoveryFinished:
 		return "PD was rebuilt from " + survivor + ": new members join one at a time"
 	}

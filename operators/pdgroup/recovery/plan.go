@@ -48,7 +48,7 @@ func quiet(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 }
 
 // discard stops a member for good, and lets its Instance go when PD serves
-// without it. One that a person has deleted goes at once: its claim may be going
+// without it. One that a user has deleted goes at once: its claim may be going
 // as well, and such a pod cannot be stopped with its Instance kept.
 func discard(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) {
 	desired := same(g, i)
@@ -93,7 +93,7 @@ func Starts(plan planning.Plan) bool {
 }
 
 // Forces reports whether a plan starts a member with Flag that was not started so
-// before: from then on it knows nobody else.
+// before: from then on it knows no other member.
 func Forces(plan planning.Plan) bool {
 	return slices.ContainsFunc(plan.Instances, func(c planning.InstanceChange) bool {
 		return startsForced(c.Desired) && !startsForced(c.Live)
@@ -114,14 +114,14 @@ func Contradicts(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery, view pd.View) b
 	return !Alone(g, view, g.Status.Recovery.Survivor.Name)
 }
 
-// Turned reports whether a person is to be told of what a record says, which said
+// Turned reports whether a record's message is worth an Event, which said
 // something else before.
 func Turned(before, after *v1alpha1.PDRecovery) bool {
 	return after != nil && (before == nil || before.Phase != after.Phase || before.Request != after.Request)
 }
 
-// LetsGo reports whether a plan lets Instances go for which PD must serve without
+// Releases reports whether a plan lets Instances go for which PD must serve without
 // them.
-func LetsGo(g *v1alpha1.PDGroup, plan planning.Plan) bool {
+func Releases(g *v1alpha1.PDGroup, plan planning.Plan) bool {
 	return g.Status.Recovery.Phase == v1alpha1.RecoveryRetiring && slices.ContainsFunc(plan.Instances, func(c planning.InstanceChange) bool { return plan.Drained[c.Live.Name] })
 }

@@ -83,7 +83,7 @@ func TestTheSurvivorIsForcedAndThenStartedWithoutTheFlag(t *testing.T) {
 
 	alone(&s)
 	next, _ := Next(g, s)
-	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "its pod has not been started anew")
+	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "its pod has not been started again")
 	s.Instances[0].Spec = desired["a-0"].Spec
 	s.Instances[0].Status.Revision = "r1-forced"
 	next, _ = Next(g, s)
@@ -142,10 +142,10 @@ func TestTheOthersAreLetGoWhenPDServesWithoutThem(t *testing.T) {
 func TestWhoWaitsForPDToAnswerSaysSo(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryRetiring, still)
 	_, o := Next(g, s)
-	assert.Contains(t, o.Message, "Instance a-1 is let go when PD answers, with member a-0 alone")
+	assert.Contains(t, o.Message, "Instance a-1 is deleted once PD answers and lists only member a-0")
 	alone(&s)
 	_, o = Next(g, s)
-	assert.Contains(t, o.Message, "Instance a-1 is let go: PD was rebuilt without it")
+	assert.Contains(t, o.Message, "Instance a-1 is being deleted: PD was rebuilt without it")
 }
 
 func TestItIsTakenBackOnlyBeforeAMemberHasForgottenTheOthers(t *testing.T) {
@@ -222,8 +222,8 @@ func TestNoOtherSurvivorIsTakenWhenTheFirstServes(t *testing.T) {
 	}{
 		{v1alpha1.RecoveryForcing, alone, "being rebuilt from Instance a-0, which answers"},
 		{v1alpha1.RecoveryRestarting, alone, "being rebuilt from Instance a-0, which answers"},
-		{v1alpha1.RecoveryRetiring, alone, "the others are being let go"},
-		{v1alpha1.RecoveryRetiring, func(*observation.Snapshot) {}, "the others are being let go"},
+		{v1alpha1.RecoveryRetiring, alone, "the others are being deleted"},
+		{v1alpha1.RecoveryRetiring, func(*observation.Snapshot) {}, "the others are being deleted"},
 		{v1alpha1.RecoveryRestarting, func(s *observation.Snapshot) {
 			s.ClusterInstances = append(s.ClusterInstances, client("TiKVGroup", "b", true))
 		}, "not yet: Instance b-0"},
@@ -264,7 +264,7 @@ func TestASurvivorThatIsGoneIsReplacedAndItsClaimNeverUsedAgain(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryRetiring, still)
 	s.Instances = s.Instances[1:]
 	_, o := Next(g, s)
-	assert.Contains(t, o.Message, "none can be named any more")
+	assert.Contains(t, o.Message, "no other can be named now")
 	assert.NotContains(t, o.Message, "name another one")
 }
 

@@ -83,7 +83,7 @@ func discards(r *v1alpha1.PDRecovery, i *v1alpha1.Instance) bool {
 }
 
 // force changes an Instance into one that runs with Flag, or without. It gets a
-// revision of its own, so that what the pod runs can be told from status.
+// revision of its own, so that status shows what the pod runs.
 func force(i *v1alpha1.Instance, on bool) error {
 	if Forced(i) == on {
 		return nil

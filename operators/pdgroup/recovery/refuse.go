@@ -67,9 +67,9 @@ func quorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	case quorate(g, s.PD), lost == nil, lost.Status == metav1.ConditionTrue:
 		return never("PD has a quorum, and there is nothing to recover: %s", withdraw(g))
 	case len(voters) <= 1:
-		return never("PD has one member, and nobody to recover it from: mend that one: kubectl -n %s describe instance %s", g.Namespace, strings.Join(voters, ""))
+		return never("PD has a single member, so there is no other to recover from; repair it: kubectl -n %s describe instance %s", g.Namespace, strings.Join(voters, ""))
 	case len(running) >= pd.Majority(len(voters)):
-		return never("members %s run, and are a majority of %d: mend what keeps them apart: kubectl -n %s logs %s", strings.Join(running, ", "), len(voters), g.Namespace, running[0])
+		return never("members %s run, and are a majority of %d: fix what keeps them apart: kubectl -n %s logs %s", strings.Join(running, ", "), len(voters), g.Namespace, running[0])
 	}
 	if left := electionPatience - s.Now.Sub(lost.LastTransitionTime.Time); left > 0 {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: PD must have been without a quorum for %s", electionPatience))
@@ -137,7 +137,7 @@ func startable() []string {
 	}
 }
 
-// never refuses until a person does something.
+// never refuses until a user does something.
 func never(format string, args ...any) step.Outcome {
 	return step.Stall(v1alpha1.ReasonRecoveryRefused, "annotation "+v1alpha1.AnnotationRecoverQuorum+" is not obeyed: "+fmt.Sprintf(format, args...))
 }

@@ -211,8 +211,8 @@ func TestARequestIsObeyedOnceAndForgottenWhenItIsTakenOff(t *testing.T) {
 }
 
 // A PDGroup that came back with one claim of three knows neither its cluster nor
-// its members: a person tells it, as docs/tasks/lost-quorum.md says.
-func TestAGroupThatCameBackWithAMinorityIsRecoveredWhenAPersonNamesItsMembers(t *testing.T) {
+// its members: a user tells it, as docs/tasks/lost-quorum.md says.
+func TestAGroupThatCameBackWithAMinorityIsRecoveredWhenAUserNamesItsMembers(t *testing.T) {
 	g := stricken(right)
 	s := survived(t, g, func(s *observation.Snapshot) {
 		s.Instances = s.Instances[:1]

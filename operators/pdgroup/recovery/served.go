@@ -14,7 +14,7 @@ import (
 )
 
 // served refuses while something runs that PD serves. The survivor may not have
-// the last that PD wrote down, and would give out anew what the others have given
+// the last that PD wrote down, and would give out again what the others have given
 // out: the IDs of regions and peers. A group says what is meant to run, and its
 // Instances what does: they outlive a group that is deleted.
 func served(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
@@ -23,9 +23,9 @@ func served(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 		switch {
 		case other.GroupKind() == v1alpha1.KindPDGroup, other.GetDeletionTimestamp() != nil:
 		case !other.GetComponentSpec().Suspended:
-			return never("%s %s is to be stopped first: %s", other.GroupKind(), other.GetName(), origin.Of(other).Set("suspended", true))
+			return never("%s %s must be stopped first: %s", other.GroupKind(), other.GetName(), origin.Of(other).Set("suspended", true))
 		case gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate) == nil:
-			// Who has not seen it may still make an Instance.
+			// An operator that has not seen it may still make an Instance.
 			return step.Wait(other.GroupKind(), patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: the operator of %s %s has not seen yet that it is suspended: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName()))
 		}
@@ -64,8 +64,8 @@ func keeps(s observation.Snapshot, i *v1alpha1.Instance) string {
 	case owned && i.DeletionTimestamp == nil:
 		remedy = fmt.Sprintf("describe %s %s", strings.ToLower(of.Kind), of.Name)
 	case owned || i.DeletionTimestamp == nil:
-		// Deleted, it waits for PD; orphaned, for nobody.
+		// Deleted, it waits for PD; orphaned, for nothing.
 		remedy = fmt.Sprintf("patch instance %s --type=merge -p '{\"spec\":{\"suspended\":true}}'", i.Name)
 	}
-	return fmt.Sprintf("Instance %s of %s %s %s, and PD must serve nobody while it is rebuilt: kubectl -n %s %s", i.Name, of.Kind, of.Name, what, i.Namespace, remedy)
+	return fmt.Sprintf("Instance %s of %s %s %s, and PD must have no clients while it is rebuilt: kubectl -n %s %s", i.Name, of.Kind, of.Name, what, i.Namespace, remedy)
 }

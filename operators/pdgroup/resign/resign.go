@@ -31,7 +31,7 @@ type Job struct {
 	Name string
 	// Poll is how often it is asked who leads; 100 ms if zero.
 	Poll time.Duration
-	// Say tells a person what is done; nil for nobody.
+	// Say reports progress to the user; nil reports none.
 	Say hook.Say
 }
 
@@ -45,8 +45,8 @@ func (j Job) Stop(ctx context.Context) error {
 		leader, err := pd.leader(ctx)
 		switch {
 		case err != nil && look == 0:
-			// Who leads answers. Without a leader nobody can hand over.
-			j.Say.Tell("stopped without asking who leads: %v", err)
+			// The leader answers. Without one there is nothing to hand over.
+			j.Say.Tell("stopped without asking for PD's leader: %v", err)
 			return nil
 		case err == nil && leader != j.Name:
 			if look > 0 {
@@ -96,10 +96,10 @@ func (s server) leader(ctx context.Context) (string, error) {
 		Name string `json:"name"`
 	}
 	if err := s.Call(ctx, http.MethodGet, "/pd/api/v1/leader", nil, &answer); err != nil {
-		return "", fmt.Errorf("ask who leads PD: %w", err)
+		return "", fmt.Errorf("ask for PD's leader: %w", err)
 	}
 	if answer.Name == "" {
-		return "", errors.New("ask who leads PD: nobody does")
+		return "", errors.New("ask for PD's leader: there is none")
 	}
 	return answer.Name, nil
 }

@@ -20,7 +20,7 @@ import (
 func Anybody(*v1alpha1.Instance) bool { return true }
 
 // Successor names the member that leads next after an Instance's: one that is healthy
-// and stays, at best none that a person wants to lead nothing, Ready and at the wanted
+// and stays, at best none that a user wants to lead nothing, Ready and at the wanted
 // revision, and of those the one that has been healthy for longest. fits tells of the
 // Instance of one whether it may, nil if it has none. Empty if there is none.
 func (v Voters) Successor(d component.Disruption, fits func(*v1alpha1.Instance) bool) string {
@@ -58,7 +58,7 @@ func (v Voters) Successor(d component.Disruption, fits func(*v1alpha1.Instance) 
 	}).name
 }
 
-// PlanEviction implements group.Leading: a member that a person wants to lead nothing hands
+// PlanEviction implements group.Leading: a member that a user wants to lead nothing hands
 // PD's leader on whenever it has it, and nothing of that is left in PD to be taken back.
 func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 	if _, asked := member.EvictionRequest(i); !asked || i.DeletionTimestamp != nil {
@@ -70,7 +70,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 	m, listed := membership.Of(v.g, v.s, i)
 	switch known := membership.Known(v.g, v.s); {
 	case !known.Allowed():
-		return component.Eviction{Wait: wait("nobody knows whether it does: %s", known.Reason())}
+		return component.Eviction{Wait: wait("it is unknown whether it does: %s", known.Reason())}
 	case !listed:
 		return component.Eviction{Wait: wait("PD does not list its member yet")}
 	case m.Name != v.s.PD.Leader:
@@ -87,7 +87,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 }
 
 // mayLead reports whether PD's leader may be handed to the member of an Instance
-// although nobody is stopped for it: it stays, nothing is being done to it, and nobody
+// although no member is stopped for it: it stays, nothing is being done to it, and no member
 // wants it to lead nothing.
 func (v Voters) mayLead(i *v1alpha1.Instance) bool {
 	if i == nil || i.DeletionTimestamp != nil || i.Spec.Retire || i.Annotations[v1alpha1.AnnotationDisruption] != "" || v.s.Lease.HeldBy(i) {

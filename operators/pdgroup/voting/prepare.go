@@ -66,7 +66,7 @@ func ordering(call component.Call, reason, format string, args ...any) component
 }
 
 // beforeBootstrap is how far a deleted Instance is before PD has a cluster ID. One that
-// never started is made anew in its slot; one that may have bootstrapped must not
+// never started is recreated in its slot; one that may have bootstrapped must not
 // forget it, and is replaced when the cluster is there.
 func (v Voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
 	switch {

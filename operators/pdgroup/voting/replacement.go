@@ -22,7 +22,7 @@ const (
 	removedPatience = 30 * time.Second
 	// rejoinPatience is how long a member whose volume is older than its Instance may
 	// crash without PD listing it, before the volume counts as that of a member which
-	// PD has let go.
+	// PD has removed.
 	rejoinPatience = 2 * time.Minute
 	// replacementPause is the least time from one member that joins to the next
 	// one that is given up.
@@ -34,13 +34,13 @@ const (
 // ReplacedWhenDeleted implements component.Component: a member that works goes when another one
 // has taken its place; what does not work is removed first, because every further
 // member makes the majority larger. The pod of one that
-// PD has let go may take for ever to stop: after a while its slot is left alone.
+// PD has removed may never finish stopping: after a while its slot is left alone.
 func (v Voters) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
 	m, listed := membership.Of(v.g, v.s, i)
 	return v.lingers(i) || membership.Known(v.g, v.s).Allowed() && listed && m.Healthy
 }
 
-// lingers reports that an Instance whose member PD has let go was deleted a while ago
+// lingers reports that an Instance whose member PD has removed was deleted a while ago
 // and is still there.
 func (v Voters) lingers(i *v1alpha1.Instance) bool {
 	return i.DeletionTimestamp != nil && membership.Left(v.g, v.s, i) && v.s.Now.Sub(i.DeletionTimestamp.Time) >= replacementPause
@@ -60,13 +60,13 @@ func (v Voters) ReasonDead(i *v1alpha1.Instance) string {
 	after := replaceAfter(v.g)
 	switch {
 	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
-		return "PD has let its member go"
+		return "PD has removed its member"
 	case member.IsClaimLost(i):
 		return "the volume with its data is gone"
 	case v.discarded(i):
-		return "its volume is that of a member which PD does not know any more"
+		return "its volume belongs to a member that PD no longer knows"
 	case !listed:
-		return "" // it has yet to join
+		return "" // it has not joined yet
 	case v.s.LostNodes[i.Name] != "":
 		return fmt.Sprintf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
 	case m.ClientURL != "" && v.forgot(i): // an initial member that has never run has none
@@ -77,8 +77,8 @@ func (v Voters) ReasonDead(i *v1alpha1.Instance) string {
 	return ""
 }
 
-// discarded reports that an Instance was made anew on the volume of a member that PD
-// has let go, such as by force: a member with such data never starts.
+// discarded reports that an Instance was recreated on the volume of a member that PD
+// has removed, such as by force: a member with such data never starts.
 func (v Voters) discarded(i *v1alpha1.Instance) bool {
 	_, listed := membership.Of(v.g, v.s, i)
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
@@ -92,7 +92,7 @@ func (v Voters) discarded(i *v1alpha1.Instance) bool {
 }
 
 // unsettled reports that a change of the members is under way, or that one has
-// just been: after each replacement the next one waits. One that PD has let go and
+// just been: after each replacement the next one waits. One that PD has removed and
 // whose pod does not stop is waited for no longer than that. Nor is a deleted one that
 // works: it stays until another one has joined, which may wait for just this one to be
 // given up.
@@ -169,7 +169,7 @@ func (v Voters) Due() time.Duration {
 	return next
 }
 
-// replaceAfter returns for how long a member may be unhealthy; 0 is for ever.
+// replaceAfter returns for how long a member may be unhealthy; 0 is forever.
 func replaceAfter(g *v1alpha1.PDGroup) time.Duration {
 	if g.Spec.ReplaceAfter == nil {
 		return defaultReplaceAfter

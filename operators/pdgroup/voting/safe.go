@@ -30,8 +30,8 @@ func (v Voters) Again(now pd.View) component.Component {
 
 // NotServing implements group.Component: a member adds nothing if PD does not call it
 // healthy, it is not Ready, and its pod does not run or PD does not count on it. A
-// pod that nobody sees may run: while PD does not say otherwise it stays. When the
-// kubelets lose the API server, the Service of a PD that works publishes nobody.
+// pod that cannot be seen may run: while PD does not say otherwise it stays. When the
+// kubelets lose the API server, the Service of a PD that works publishes no address.
 func (v Voters) NotServing(i *v1alpha1.Instance) bool {
 	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && bootstrap.Usable(v.g, v.s) || member.WasReady(i) {
 		return false
@@ -49,15 +49,15 @@ func (v Voters) NotServing(i *v1alpha1.Instance) bool {
 
 // stranded reports that a member runs and was never healthy since it started,
 // and that PD has had no leader for a while: a mistake that all members started
-// with must be mendable by all of them starting anew.
+// with must be fixable by all of them starting again.
 func (v Voters) stranded(i *v1alpha1.Instance) bool {
 	quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy)
 	return errors.Is(v.s.PD.Err, pd.ErrNoLeader) && meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionHealthy) &&
 		quorum != nil && quorum.Status != metav1.ConditionTrue && v.s.Now.Sub(quorum.LastTransitionTime.Time) >= electionPatience
 }
 
-// Rank implements group.Component: who is unhealthy first and, of those that come
-// back, the leader last. Of those that leave the newest is the first, whoever
+// Rank implements group.Component: unhealthy members first and, of those that come
+// back, the leader last. Of those that leave the newest is the first, whichever
 // leads: names stay what people expect.
 func (v Voters) Rank(d component.Disruption) int {
 	m, listed := membership.Of(v.g, v.s, d.Instance)
@@ -79,7 +79,7 @@ func (v Voters) NeedsLease(d component.Disruption) bool {
 // Allows implements group.Component by counting votes: of those that vote after
 // the step a majority must be healthy without the member, those that may join at
 // any moment counted in, and no other change of the members may be under way. A
-// single member is restarted without further ado: nobody could lead meanwhile.
+// single member is restarted without further ado: no other could lead meanwhile.
 func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove && !bootstrap.Bootstrapped(v.g, v.s) {
 		return verdict.Refuse("it bootstraps PD's cluster with the others, and is replaced when the cluster is there")
@@ -115,9 +115,9 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 	case joining > 0 && healthy >= pd.Majority(voting):
 		return verdict.Refusef("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
 	case voting == 2 && d.Verb == member.Remove && d.Instance.DeletionTimestamp != nil:
-		return verdict.Refusef("%d of the 2 members that would stay are healthy, and both are a majority: mend the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
+		return verdict.Refusef("%d of the 2 members that would stay are healthy, and a majority needs both: repair the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
 	case voting == 2:
-		return verdict.Refuse("2 members need both of them for a majority: have 3 for as long as it takes: " + origin.Of(v.g).Scale(3))
+		return verdict.Refuse("2 members need both for a majority: scale to 3 meanwhile: " + origin.Of(v.g).Scale(3))
 	default:
 		return verdict.Refusef("%d of %d members would be healthy without it, and %d are a majority", healthy, voting, need)
 	}
@@ -128,7 +128,7 @@ func (Voters) AllowsNow(component.Disruption) verdict.Verdict { return verdict.A
 
 // unsteady returns the members that PD calls healthy and that are not counted on when
 // an Instance's member stops, and the name of one: their pods stand worse than its own.
-// Of those that stand alike either may be restarted, what is pending may be what mends
+// Of those that stand alike either may be restarted, what is pending may be what fixes
 // them.
 func (v Voters) unsteady(than *v1alpha1.Instance) (ids []string, name string) {
 	for _, i := range v.s.Instances {

@@ -83,7 +83,7 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 		why  string
 	}{
 		"one of three restarts":                         {seen(3), member.Restart, 2, ""},
-		"one of two does not":                           {seen(2), member.Restart, 1, "2 members need both of them for a majority: have 3"},
+		"one of two does not":                           {seen(2), member.Restart, 1, "2 members need both for a majority: scale to 3"},
 		"the only one does, for nobody could lead":      {seen(1), member.Restart, 0, ""},
 		"the only one does not beside one that joins":   {joining(seen(1)), member.Restart, 0, "another member is joining"},
 		"a healthy one does not beside one that is not": {seen(3, 1), member.Restart, 2, "1 of 3 members would be healthy without it, and 2 are a majority"},

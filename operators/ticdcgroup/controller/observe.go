@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
 
-// observe reads everything that plan and report decide from. Who is the owner matters only
+// observe reads everything that plan and report decide from. The owner matters only
 // while captures are to be stopped.
 func (r *steps) observe(ctx context.Context, g *v1alpha1.TiCDCGroup) (observation.Snapshot, error) {
 	s, err := reading.Observe(ctx, r.Env, g)

@@ -14,15 +14,15 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// deadline is after how long what a watch should have told is looked at all the same.
+// deadline is after how long an object is read even without an event of its watch.
 const deadline = time.Minute
 
 // Seen is what a plan is made from.
 type Seen struct {
-	// Restore of the name that the cluster's has, whoever owns it; nil if there is none. Silent
+	// Restore of the name that the cluster's has, whatever owns it; nil if there is none. Overdue
 	// says that its operator should have looked at it by now.
 	Restore *v1alpha1.Restore
-	Silent  bool
+	Overdue bool
 	// Through is the first TiDBGroup of the cluster's own, which the data are written through;
 	// empty while there is none.
 	Through string
@@ -87,7 +87,7 @@ func proceed(c *v1alpha1.TidbCluster, seen Seen) Plan {
 // giveUp is a cluster whose spec does not ask for the data any more: clients are let in when
 // nothing writes any more.
 func giveUp(c *v1alpha1.TidbCluster, live *v1alpha1.Restore) Plan {
-	p := Plan{Closed: true, Outcome: wait(v1alpha1.ReasonDeleting, "Restore "+live.Name+", which the spec does not ask for any more, is stopped before clients are let in")}
+	p := Plan{Closed: true, Outcome: wait(v1alpha1.ReasonDeleting, "Restore "+live.Name+", which the spec no longer asks for, is stopped before clients are let in")}
 	if !c.Spec.Paused && live.DeletionTimestamp == nil {
 		p.Remove = live
 	}
@@ -98,7 +98,7 @@ func giveUp(c *v1alpha1.TidbCluster, live *v1alpha1.Restore) Plan {
 func outcome(c *v1alpha1.TidbCluster, seen Seen) step.Outcome {
 	name := "Restore " + Name(c.Name)
 	switch {
-	case seen.Restore == nil && seen.Through == "": // the name may be that of somebody else's group
+	case seen.Restore == nil && seen.Through == "": // the name may be that of another owner's group
 		return wait(v1alpha1.ReasonWaitingForRestore, name+" is made when the first TiDBGroup is")
 	case seen.Restore == nil:
 		return wait(v1alpha1.ReasonCreating, "creating "+name)
@@ -109,10 +109,10 @@ func outcome(c *v1alpha1.TidbCluster, seen Seen) step.Outcome {
 	}
 	ready := gate.Current(said, generation, v1alpha1.ConditionReady)
 	switch {
-	case ready == nil && seen.Silent:
+	case ready == nil && seen.Overdue:
 		return wait(v1alpha1.ReasonWaitingForRestore, name+" has no current status: is the backup operator running?")
 	case ready == nil:
-		o := wait(v1alpha1.ReasonWaitingForRestore, name+" has been changed, and its operator has yet to look at it")
+		o := wait(v1alpha1.ReasonWaitingForRestore, name+" was changed, and its operator has not processed it yet")
 		o.After = gate.Patience
 		return o
 	}

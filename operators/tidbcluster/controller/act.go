@@ -23,12 +23,12 @@ import (
 )
 
 // act carries a plan out and nothing else. Groups are applied kind after kind in
-// the order of an upgrade: who comes later looks whether those before it have
+// the order of an upgrade: the later kind checks whether those before it have
 // arrived, and must not find them at an older spec. Those that are suspended now
-// come first, from the last kind to PD: who stops later looks whether those before
+// come first, from the last kind to PD: the kind that stops later checks whether those before
 // it are to stop as well. A group that cannot be applied keeps no other from being,
-// but those after it from another version; without PD, whose name may be somebody
-// else's, none is made.
+// but those after it from another version; without PD, whose name may be another
+// owner's, none is made.
 func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan) step.Outcome {
 	worst := step.Done()
 	kinds := v1alpha1.RolloutOrder()
@@ -88,7 +88,7 @@ func (r *Reconciler) bootstrap(ctx context.Context, c *v1alpha1.TidbCluster, p b
 }
 
 // unrestored looks in the API server whether a Restore may be made: the cluster is as it was
-// seen, and nobody has made one of the name.
+// seen, and none of the name has been made.
 func (r *Reconciler) unrestored(ctx context.Context, c *v1alpha1.TidbCluster, name string) step.Outcome {
 	now := &v1alpha1.TidbCluster{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), now); err != nil {
@@ -146,7 +146,7 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	case err != nil:
 		return unapplied(err, "", name)
 	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation && !opens(c, change):
-		// The cluster says what it said before: somebody has changed the group.
+		// The cluster says what it said before: the group was changed.
 		edit := origin.Of(change.desired)
 		r.Recorder.Eventf(change.live, c, corev1.EventTypeWarning, "SetBack", "Apply", "%s is set back to what TidbCluster %s says; change it there, in %s: %s", name, c.Name, strings.TrimSuffix(edit.Field(""), "."), edit.Edit())
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonProgressing, name+" has just been set back")
@@ -159,7 +159,7 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 }
 
 // absent looks in the API server for an object that the cache does not show: one
-// that somebody has just made is not ours to take.
+// that was just made by another is not ours to take.
 func (r *Reconciler) absent(ctx context.Context, kind string, key client.ObjectKey) step.Outcome {
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
@@ -213,8 +213,8 @@ func (r *Reconciler) mark(ctx context.Context, g v1alpha1.Group, cluster string)
 	return step.Done()
 }
 
-// prune deletes a group that the spec does not name any more, exactly the one
-// that was seen, if it holds nothing by what the API server says, or a person consents.
+// prune deletes a group that the spec no longer names, exactly the one
+// that was seen, if it holds nothing by what the API server says, or a user consents.
 // Its claims stay, unless its own policy says otherwise.
 func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1alpha1.Group) step.Outcome {
 	live, ok := seen.DeepCopyObject().(v1alpha1.Group)
@@ -239,9 +239,9 @@ func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("delete %s %s: %w", seen.GroupKind(), seen.GetName(), err))
 	}
 	if holds != "" {
-		r.Recorder.Eventf(c, seen, corev1.EventTypeWarning, "Pruned", "Delete", "deleted %s %s, which the spec does not name any more: %s, and annotation %s allows it", seen.GroupKind(), seen.GetName(), holds, v1alpha1.AnnotationAllowRemoval)
+		r.Recorder.Eventf(c, seen, corev1.EventTypeWarning, "Pruned", "Delete", "deleted %s %s, which the spec no longer names: %s, and annotation %s allows it", seen.GroupKind(), seen.GetName(), holds, v1alpha1.AnnotationAllowRemoval)
 		return step.Done()
 	}
-	r.Recorder.Eventf(c, seen, corev1.EventTypeNormal, "Pruned", "Delete", "deleted %s %s: the spec does not name it any more", seen.GroupKind(), seen.GetName())
+	r.Recorder.Eventf(c, seen, corev1.EventTypeNormal, "Pruned", "Delete", "deleted %s %s: the spec no longer names it", seen.GroupKind(), seen.GetName())
 	return step.Done()
 }

@@ -59,7 +59,7 @@ func (r *Reconciler) setup() error {
 }
 
 // clustersOf returns the clusters that a group matters to: the one that owns it,
-// and one that wants its name, because somebody else's group stands in its way.
+// and one that wants its name, because another owner's group stands in its way.
 func (r *Reconciler) clustersOf(ctx context.Context, group client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, name := range index.TidbClusters(group) {

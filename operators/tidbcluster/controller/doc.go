@@ -1,7 +1,7 @@
 // Package controller is the operator of TidbClusters, the thin umbrella.
 //
 // It reads TidbClusters and the groups that it made of them. It writes group
-// objects and the status of TidbClusters, and talks to nobody else. It orders
+// objects and the status of TidbClusters, and talks to nothing else. It orders
 // nothing: while it is stopped, everything that it began goes on and finishes.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused. Conditions

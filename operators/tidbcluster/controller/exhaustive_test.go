@@ -20,7 +20,7 @@ import (
 // states of what there is under a group's name: nothing, a group of this cluster
 // and what it says of itself, or somebody else's.
 func words() []string {
-	return []string{"absent", "ours, arrived", "ours, waits", "ours, stalled", "ours, silent", "ours, deleting", "orphan", "of another cluster", "of nobody"}
+	return []string{"absent", "ours, arrived", "ours, waits", "ours, stalled", "ours, overdue", "ours, deleting", "orphan", "of another cluster", "of nobody"}
 }
 
 // wishes are what a cluster asks of all its groups.
@@ -29,7 +29,7 @@ func wishes() []string { return []string{"none", "paused", "suspended"} }
 // restless are the words for groups that only differ in what they say of
 // themselves from those that have arrived.
 func restless() []string {
-	return []string{"ours, waits", "ours, stalled", "ours, silent"}
+	return []string{"ours, waits", "ours, stalled", "ours, overdue"}
 }
 
 // entries are the kinds that a spec may name or leave out, in the order in which
@@ -84,7 +84,7 @@ func newScenery(t *testing.T) *scenery {
 				made.SetOwnerReferences(nil)
 				made.SetLabels(nil)
 			}
-			if word != "ours, silent" {
+			if word != "ours, overdue" {
 				tell(made, end)
 			}
 			b.groups[g.GroupKind()+word] = made
@@ -187,7 +187,7 @@ func wrong(st state, p clusterPlan, known []string) []string {
 }
 
 // unsaid: a plan that has not arrived says what it waits for, names who is in its
-// way, and puts what a person must mend first.
+// way, and puts what a user must fix first.
 func unsaid(st state, p clusterPlan, known []string) []string {
 	o := p.Outcome
 	blocked, stuck, kept := []string{}, []string{}, false
@@ -213,7 +213,7 @@ func unsaid(st state, p clusterPlan, known []string) []string {
 	}
 	switch {
 	case len(stuck) > 0 && (o.Kind != step.KindStall || !names(stuck)):
-		return []string{fmt.Sprintf("%v need a person, and it says %q", stuck, o.Message)}
+		return []string{fmt.Sprintf("%v need a user, and it says %q", stuck, o.Message)}
 	case len(stuck) > 0:
 	case kept:
 		if o.Reason != v1alpha1.ReasonPaused {

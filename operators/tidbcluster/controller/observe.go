@@ -18,8 +18,8 @@ import (
 // snapshot is the groups that the cluster has to do with.
 type snapshot struct {
 	groups map[groupKey]v1alpha1.Group
-	// silent are the groups that their operators should have looked at by now.
-	silent map[groupKey]bool
+	// overdue are the groups that their operators should have looked at by now.
+	overdue map[groupKey]bool
 	// bootstrap is what is seen of spec.bootstrapFrom.
 	bootstrap bootstrap.Seen
 }
@@ -29,10 +29,10 @@ type groupKey struct{ kind, name string }
 
 func keyOf(g v1alpha1.Group) groupKey { return groupKey{g.GroupKind(), g.GetName()} }
 
-// observe reads the cluster's groups, and groups with such a name that may be somebody
-// else's and must not be touched.
+// observe reads the cluster's groups, and groups with such a name that may be another
+// owner's and must not be touched.
 func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snapshot, error) {
-	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
+	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, overdue: map[groupKey]bool{}}
 	for _, component := range v1alpha1.ComponentTable() {
 		found, err := reading.Select(ctx, r.Client, component.NewList(),
 			func(g v1alpha1.Group) bool { return concerns(g, c) }, client.InNamespace(c.Namespace), index.OfTidbCluster(c.Name))
@@ -41,7 +41,7 @@ func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snap
 		}
 		for _, g := range found {
 			s.groups[keyOf(g)] = g
-			s.silent[keyOf(g)] = r.Waits.Overdue(g, g.GetGroupStatus().Conditions, r.Now())
+			s.overdue[keyOf(g)] = r.Waits.Overdue(g, g.GetGroupStatus().Conditions, r.Now())
 		}
 	}
 	return s, r.observeBootstrap(ctx, c, &s)
@@ -71,7 +71,7 @@ func (r *Reconciler) observeBootstrap(ctx context.Context, c *v1alpha1.TidbClust
 	case err != nil:
 		return fmt.Errorf("get Restore %s: %w", bootstrap.Name(c.Name), err)
 	}
-	s.bootstrap.Restore, s.bootstrap.Silent = restore, r.Waits.Overdue(restore, restore.Status.Conditions, r.Now())
+	s.bootstrap.Restore, s.bootstrap.Overdue = restore, r.Waits.Overdue(restore, restore.Status.Conditions, r.Now())
 	return nil
 }
 

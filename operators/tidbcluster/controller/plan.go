@@ -20,9 +20,9 @@ const waitDeadline = time.Minute
 type clusterPlan struct {
 	// Apply are the groups to apply, each with its live object, nil if none.
 	Apply []groupChange
-	// Prune are groups of ours that the spec does not name any more and that may go.
+	// Prune are groups of ours that the spec no longer names and that may go.
 	Prune []v1alpha1.Group
-	// Keep are groups of ours that the spec does not name any more and that hold data, or may.
+	// Keep are groups of ours that the spec no longer names and that hold data, or may.
 	Keep []v1alpha1.Group
 	// Bootstrap is what to do about spec.bootstrapFrom.
 	Bootstrap bootstrap.Plan
@@ -41,7 +41,7 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 	}
 	p.Bootstrap = bootstrap.Make(c, s.bootstrap)
 	wanted := groups(c)
-	foreignPD := false // the PDGroup of that name is somebody else's; it comes first of all groups
+	foreignPD := false // the PDGroup of that name belongs to another owner; it comes first of all groups
 	for _, g := range wanted {
 		if of, is := g.(v1alpha1.ClientGroup); is && p.Bootstrap.Closed {
 			of.Close()
@@ -57,18 +57,18 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		}
 		change := groupChange{desired: g, live: live}
 		if foreignPD && (live == nil || upgrades(change)) {
-			// It would join somebody else's database, or overtake its PD.
+			// It would join another owner's database, or overtake its PD.
 			p.Outcome = step.Worst(p.Outcome, step.Wait("groups", waitDeadline, v1alpha1.ReasonWaitingForGroups, key.kind+" "+key.name+" waits for a PDGroup of this TidbCluster"))
 			continue
 		}
 		p.Apply = append(p.Apply, change)
 	}
 	p.remove(c, s, removed(c, s, wanted))
-	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply, s.silent), p.Bootstrap.Outcome)
+	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply, s.overdue), p.Bootstrap.Outcome)
 	return p
 }
 
-// remove decides about the groups that the spec does not name any more: one that holds
+// remove decides about the groups that the spec no longer names: one that holds
 // data is kept, and a paused cluster keeps all.
 func (p *clusterPlan) remove(c *v1alpha1.TidbCluster, s snapshot, gone []v1alpha1.Group) {
 	paused, last := 0, step.Done()
@@ -76,19 +76,19 @@ func (p *clusterPlan) remove(c *v1alpha1.TidbCluster, s snapshot, gone []v1alpha
 		holds := keeps(g)
 		switch {
 		case g.GetDeletionTimestamp() != nil:
-			last = step.Worst(last, step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%s %s, which the spec does not name any more, is being deleted", g.GroupKind(), g.GetName())))
+			last = step.Worst(last, step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%s %s, which the spec no longer names, is being deleted", g.GroupKind(), g.GetName())))
 		case c.Spec.Paused:
 			paused++
 		case holds != "" && !consents(c, g.GetName()):
 			p.Keep = append(p.Keep, g)
-			p.Outcome = step.Worst(p.Outcome, kept(c, g, holds, s.silent[keyOf(g)]))
+			p.Outcome = step.Worst(p.Outcome, kept(c, g, holds, s.overdue[keyOf(g)]))
 		default:
 			p.Prune = append(p.Prune, g)
 		}
 	}
 	if paused > 0 {
 		p.Outcome = step.Worst(p.Outcome, step.Wait(v1alpha1.KindTidbCluster, waitDeadline, v1alpha1.ReasonPaused,
-			fmt.Sprintf("paused: %d groups that the spec does not name any more are kept; set spec.paused to false to go on: those that hold no data are deleted then", paused)))
+			fmt.Sprintf("paused: %d groups that the spec no longer names are kept; set spec.paused to false to go on: those that hold no data are deleted then", paused)))
 	}
 	p.Outcome = step.Worst(p.Outcome, last)
 }
@@ -103,18 +103,18 @@ func ours(c *v1alpha1.TidbCluster, g v1alpha1.Group) bool {
 }
 
 // mirror returns why the groups are not what their specs ask for: of the most pressing one,
-// or the first among equals. A group that needs a person is the most pressing.
-func mirror(changes []groupChange, silent map[groupKey]bool) step.Outcome {
+// or the first among equals. A group that needs a user is the most pressing.
+func mirror(changes []groupChange, overdue map[groupKey]bool) step.Outcome {
 	worst := step.Done()
 	for _, change := range changes {
-		worst = step.Worst(worst, groupOutcome(change, silent[keyOf(change.desired)]))
+		worst = step.Worst(worst, groupOutcome(change, overdue[keyOf(change.desired)]))
 	}
 	return worst
 }
 
-// groupOutcome reads one group's conditions. silent says that its operator should have
+// groupOutcome reads one group's conditions. overdue says that its operator should have
 // looked at it by now.
-func groupOutcome(change groupChange, silent bool) step.Outcome {
+func groupOutcome(change groupChange, overdue bool) step.Outcome {
 	name := change.desired.GroupKind() + " " + change.desired.GetName()
 	if change.live == nil {
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonCreating, "creating "+name)
@@ -127,8 +127,8 @@ func groupOutcome(change groupChange, silent bool) step.Outcome {
 		c := gate.Current(conditions, generation, conditionType)
 		switch {
 		case c == nil:
-			o := step.Wait("groups", gate.Patience, v1alpha1.ReasonWaitingForGroups, name+" has been changed, and its operator has yet to look at it")
-			if silent {
+			o := step.Wait("groups", gate.Patience, v1alpha1.ReasonWaitingForGroups, name+" was changed, and its operator has not processed it yet")
+			if overdue {
 				o.After, o.Message = waitDeadline, name+" has no current status: is its operator running?"
 			}
 			return o

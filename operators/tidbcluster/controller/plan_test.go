@@ -32,7 +32,7 @@ func stored(t *testing.T, changes ...func(*v1alpha1.TidbCluster)) *v1alpha1.Tidb
 
 // made is what is seen when every group exists and has ended a reconcile so.
 func made(c *v1alpha1.TidbCluster, end step.Outcome, changes ...func(snapshot)) snapshot {
-	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
+	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, overdue: map[groupKey]bool{}}
 	for _, g := range groups(c) {
 		g.SetGeneration(1)
 		tell(g, end)
@@ -179,16 +179,16 @@ func TestPlanAndReport(t *testing.T) {
 			s.groups[groupKey{"PDGroup", "basic-pd"}].GetGroupStatus().Conditions = serves(step.Wait("Lease", time.Minute, v1alpha1.ReasonRestarting, "PD waits its turn"))
 			tell(s.groups[groupKey{"TiFlashGroup", "basic-tiflash"}], down)
 		}, "False/StoresUnhealthy", "False/Restarting", "none", "TiFlashGroup basic-tiflash: store 4 is Down", 4, 0},
-		"a group that is new to its operator": {nil, func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has been changed", 4, 0},
-		"an edit alone makes nothing unready": {nil, func(s snapshot) { tikv(s).SetGeneration(2) }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has been changed, and its operator has yet to look at it", 4, 0},
-		"nor does one that nobody looks at":   {nil, func(s snapshot) { tikv(s).SetGeneration(2); s.silent[keyOf(tikv(s))] = true }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status: is its operator running?", 4, 0},
+		"a group that is new to its operator": {nil, func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv was changed", 4, 0},
+		"an edit alone makes nothing unready": {nil, func(s snapshot) { tikv(s).SetGeneration(2) }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv was changed, and its operator has not processed it yet", 4, 0},
+		"nor does one that nobody looks at":   {nil, func(s snapshot) { tikv(s).SetGeneration(2); s.overdue[keyOf(tikv(s))] = true }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status: is its operator running?", 4, 0},
 		"a store that leads nothing": {nil, func(s snapshot) {
 			set := conditions.New(nil, 1, clock())
 			set.Finish(conditions.Verdict{Serving: true, Summary: "x", Outcome: step.Done(), NoteReason: v1alpha1.ReasonLeadersEvicted, Note: "no leaders on basic-tikv-0"})
 			tikv(s).GetGroupStatus().Conditions = set.List()
 		}, "True/Ready", "True/LeadersEvicted", "none", "TiKVGroup basic-tikv: no leaders on basic-tikv-0", 4, 0},
 		"an entry of a TiDB that is gone":    {func(c *v1alpha1.TidbCluster) { c.Spec.TiDB = nil }, nil, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
-		"an entry of stores that is gone":    {func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil }, nil, "True/Ready", "False/EntryRemoved", "True/EntryRemoved", "the spec does not name TiFlashGroup basic-tiflash any more, which is kept, because its 1 members may hold data", 3, 0},
+		"an entry of stores that is gone":    {func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil }, nil, "True/Ready", "False/EntryRemoved", "True/EntryRemoved", "the spec no longer names TiFlashGroup basic-tiflash, which is kept because its 1 members may hold data", 3, 0},
 		"an entry of stores without members": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, scaleToNothing, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
 		"a deletion":                         {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
 		"a group of somebody else": {nil, func(s snapshot) {
@@ -196,7 +196,7 @@ func TestPlanAndReport(t *testing.T) {
 		}, "False/NameConflict", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
 		"a group that lost its owner":     {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil) }, "True/Ready", "True/UpToDate", "none", "4 of 4", 4, 0},
 		"a group that never had an owner": {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil); tikv(s).SetLabels(nil) }, "False/NameConflict", "False/NameConflict", "True/NameConflict", "was not made by this", 3, 0},
-		"a group that is leaving already": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, func(s snapshot) { tikv(s).SetDeletionTimestamp(ptr.To(metav1.NewTime(clock()))) }, "True/Ready", "False/Deleting", "none", "TiKVGroup basic-tikv, which the spec does not name any more, is being deleted", 3, 0},
+		"a group that is leaving already": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, func(s snapshot) { tikv(s).SetDeletionTimestamp(ptr.To(metav1.NewTime(clock()))) }, "True/Ready", "False/Deleting", "none", "TiKVGroup basic-tikv, which the spec no longer names, is being deleted", 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := made(stored(t), step.Done())
@@ -269,10 +269,10 @@ func TestAGroupThatHoldsDataOutlivesItsEntry(t *testing.T) {
 		"it is scaled to 0 and not there yet":    {leaving, nil, "False/Draining", []string{"TiKVGroup basic-tikv: store 1 is Offline"}, 1, 0},
 		"its scale to 0 is refused":              {func(s snapshot) { leaving(s); tell(tikv(s), step.Stall(v1alpha1.ReasonScaleInRefused, "too few")) }, nil, "False/ScaleInRefused", []string{"too few"}, 1, 0},
 		"it has arrived at 0, with a store left": {func(s snapshot) { leaving(s); tell(tikv(s), step.Done()) }, nil, "False/Draining", []string{"is deleted when its last member has left"}, 1, 0},
-		"what says 0 is older than the spec":     {func(s snapshot) { scaleToNothing(s); tikv(s).SetGeneration(7) }, nil, "False/WaitingForGroups", []string{"has yet to look at it"}, 1, 0},
+		"what says 0 is older than the spec":     {func(s snapshot) { scaleToNothing(s); tikv(s).SetGeneration(7) }, nil, "False/WaitingForGroups", []string{"has not processed it yet"}, 1, 0},
 		"it has no status at all":                {func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, nil, "False/EntryRemoved", []string{"its 3 members may hold data"}, 1, 0},
 		"it is at 0":                             {scaleToNothing, nil, "True/UpToDate", nil, 0, 1},
-		"the cluster is paused":                  {registered, func(c *v1alpha1.TidbCluster) { c.Spec.Paused = true }, "False/Paused", []string{"1 groups that the spec does not name any more are kept"}, 0, 0},
+		"the cluster is paused":                  {registered, func(c *v1alpha1.TidbCluster) { c.Spec.Paused = true }, "False/Paused", []string{"1 groups that the spec no longer names are kept"}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := made(stored(t), step.Done())

@@ -18,7 +18,7 @@ import (
 // The umbrella stops nothing: what may be stopped is for each group's operator
 // to say. Its one destructive step is deleting a group that the spec does not name
 // any more. A slip in a list must not cost data, so a group that holds some, or may,
-// is kept until it has given it away or a person consents by its name. act.go
+// is kept until it has given it away or a user consents by its name. act.go
 // guards the step with a live read and preconditions.
 
 // removed returns the groups of the cluster that are not wanted, by kind and name.
@@ -74,7 +74,7 @@ func stores(g v1alpha1.Group) []v1alpha1.StoreStatus {
 	return nil
 }
 
-// consents reports whether a person has allowed a group to be deleted with its data.
+// consents reports whether a user has allowed a group to be deleted with its data.
 func consents(c *v1alpha1.TidbCluster, name string) bool {
 	return slices.ContainsFunc(strings.Split(c.Annotations[v1alpha1.AnnotationAllowRemoval], ","), func(allowed string) bool {
 		return strings.TrimSpace(allowed) == name
@@ -82,11 +82,11 @@ func consents(c *v1alpha1.TidbCluster, name string) bool {
 }
 
 // kept says of a group that holds something why it is still there, and both ways on.
-// One that a person has scaled to 0 is on its way, and says how far it is.
-func kept(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, silent bool) step.Outcome {
+// One that a user has scaled to 0 is on its way, and says how far it is.
+func kept(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, overdue bool) step.Outcome {
 	name := g.GroupKind() + " " + g.GetName()
 	if _, pd := g.(*v1alpha1.PDGroup); !pd && g.GetReplicas() == 0 {
-		if o := groupOutcome(groupChange{desired: g, live: g}, silent); o.Kind != step.KindDone {
+		if o := groupOutcome(groupChange{desired: g, live: g}, overdue); o.Kind != step.KindDone {
 			return o
 		}
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonDraining, name+" is deleted when its last member has left")
@@ -99,7 +99,7 @@ func kept(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, silent bool) 
 	if _, pd := g.(*v1alpha1.PDGroup); !pd {
 		ways += fmt.Sprintf("or have the stores give them away first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())
 	}
-	o := step.Stall(v1alpha1.ReasonEntryRemoved, fmt.Sprintf("the spec does not name %s any more, which is kept, because %s: %sor consent to its loss: kubectl -n %s annotate --overwrite tidbcluster %s '%s=%s'",
+	o := step.Stall(v1alpha1.ReasonEntryRemoved, fmt.Sprintf("the spec no longer names %s, which is kept because %s: %sor consent to its loss: kubectl -n %s annotate --overwrite tidbcluster %s '%s=%s'",
 		name, holds, ways, c.Namespace, c.Name, v1alpha1.AnnotationAllowRemoval, allow))
 	o.After = waitDeadline
 	return o

@@ -72,7 +72,7 @@ func (r *steps) serve(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p 
 }
 
 // makeRootSecret makes the Secret with root's password, unless there is one of its
-// name: then that one holds the password, whoever made it. The operator reads no
+// name: then that one holds the password, whatever made it. The operator reads no
 // Secret.
 func (r *steps) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, sql string) error {
 	secret := rootSecret(g, rand.Text(), sql)
@@ -185,7 +185,7 @@ func (r *steps) takenJob(ctx context.Context, g *v1alpha1.TiDBGroup, name string
 	case client.IgnoreNotFound(err) != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Job %s: %w", name, err))
 	case err == nil && !metav1.IsControlledBy(&job, g):
-		return step.Fail(v1alpha1.ReasonNameConflict, fmt.Errorf("it belongs to somebody else: delete it: kubectl -n %s delete job %s", g.Namespace, name))
+		return step.Fail(v1alpha1.ReasonNameConflict, fmt.Errorf("it belongs to another owner: delete it: kubectl -n %s delete job %s", g.Namespace, name))
 	}
 	return step.Conflict(v1alpha1.ReasonRequestFailed, "Job "+name+" has just been made")
 }
@@ -211,15 +211,15 @@ func (r *steps) tellSQL(g *v1alpha1.TiDBGroup, before []v1alpha1.SQLStatus) {
 	}
 }
 
-// announce tells people how far TiDB has been told of an upgrade.
+// announce records Events of how far TiDB was notified of an upgrade.
 func (r *steps) announce(g *v1alpha1.TiDBGroup, p groupPlan) {
 	before, after := g.Status.Upgrade, p.Upgrade
 	switch {
 	case before != nil && after == nil:
-		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "UpgradeFinished", "Announce", "TiDB has been told that the upgrade to %s is over", before.To)
+		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "UpgradeFinished", "Announce", "TiDB was notified that the upgrade to %s is over", before.To)
 	case before == nil || after == nil || before.State == after.State:
 	case after.State == v1alpha1.UpgradeStarted:
-		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "UpgradeStarted", "Announce", "TiDB has been told of the upgrade from %s to %s", after.From, after.To)
+		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "UpgradeStarted", "Announce", "TiDB was notified of the upgrade from %s to %s", after.From, after.To)
 	case after.State == v1alpha1.UpgradeUnannounced:
 		r.Recorder.Eventf(g, nil, corev1.EventTypeWarning, "UpgradeUnannounced", "Announce", "TiDB did not accept the announcement of the upgrade from %s to %s for %s: the upgrade goes on without it", after.From, after.To, announcePatience)
 	}

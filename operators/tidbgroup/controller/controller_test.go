@@ -361,7 +361,7 @@ func TestDB19AServerThatHasLeftIsNotListedInPD(t *testing.T) {
 	}, stage.Patience, stage.Tick)
 }
 
-func TestAWrongImageIsMendedByMendingTheSpec(t *testing.T) {
+func TestAWrongImageIsFixedByFixingTheSpec(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.Image = "pingcap/typo:v8.5.7" })

@@ -13,5 +13,5 @@
 // DependenciesReady. Conditions needed: Ready of the PDGroup and of one
 // TiKVGroup of that PDGroup, an Instance's Ready. Events: one for each Instance
 // applied, for each server that has taken a configuration, for each condition that
-// turns, for what TiDB was told of an upgrade, and for SQL that begins and ends.
+// turns, for notifications of TiDB about an upgrade, and for SQL that begins and ends.
 package controller

@@ -47,9 +47,9 @@ type judgement struct {
 	// made, stopped and leaving are Instances: those that are new, those whose pod
 	// is stopped although it serves, and those that serve and are taken away.
 	made, stopped, leaving []string
-	// changed is set by any other change, mended by the stop of a pod that does not
+	// changed is set by any other change, fixed by the stop of a pod that does not
 	// serve.
-	changed, mended bool
+	changed, fixed bool
 }
 
 func judge(st state, s snapshot, p groupPlan) judgement {
@@ -64,7 +64,7 @@ func judge(st state, s snapshot, p groupPlan) judgement {
 		case stops && member.WasReady(c.Live):
 			j.stopped = append(j.stopped, c.Live.Name)
 		case stops:
-			j.mended = true
+			j.fixed = true
 		}
 		if c.Desired.Spec.Retire && member.WasReady(c.Live) {
 			j.leaving = append(j.leaving, c.Live.Name)
@@ -79,7 +79,7 @@ func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Release }
 // changes reports whether anything is done but that the Lease is given back, which
 // a paused group does for the others.
 func (j judgement) changes() bool {
-	return len(j.made)+len(j.stopped)+len(j.leaving)+len(j.plan.Deletes) > 0 || j.changed || j.mended || j.plan.Lease.Take != nil
+	return len(j.made)+len(j.stopped)+len(j.leaving)+len(j.plan.Deletes) > 0 || j.changed || j.fixed || j.plan.Lease.Take != nil
 }
 
 // serving counts the servers that serve and that nobody has told to go.
@@ -175,7 +175,7 @@ func (j judgement) removals() []string {
 		i := c.Desired
 		if c.Live != nil && c.Live.DeletionTimestamp != nil {
 			if drained := slices.ContainsFunc(c.Live.Status.Conditions, func(x metav1.Condition) bool { return x.Type == v1alpha1.ConditionDrained && x.Status == "True" }); !member.HasMemberFinalizer(i) && !drained {
-				out = append(out, fmt.Sprintf("%s is let go before anybody could see that it may", i.Name))
+				out = append(out, fmt.Sprintf("%s is released before its permission was visible", i.Name))
 			}
 			continue
 		}

@@ -27,7 +27,7 @@ type snapshot struct {
 	BootstrapSQL, SQL string
 	// Labelled is what each running server was last given, by Instance.
 	Labelled map[string]statusport.Labelling
-	// Answer is what became of the last thing that TiDB was told of an upgrade.
+	// Answer is the result of the last notification of TiDB about an upgrade.
 	Answer statusport.Answer
 	// Jobs that run spec.sql, and Ends, how the pods of those that have failed ended, by
 	// the Job's name.

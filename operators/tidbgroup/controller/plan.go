@@ -40,7 +40,7 @@ type groupPlan struct {
 	Dependencies gate.Dependencies
 	// Labels to give to running servers.
 	Labels []statusport.Labelling
-	// Upgrade that TiDB is told of, nil for none; Order is what it is to be told
+	// Upgrade that TiDB is notified of, nil for none; Order is what it is to be notified of
 	// now, nil for nothing.
 	Upgrade *v1alpha1.TiDBUpgrade
 	Order   *statusport.Order
@@ -156,14 +156,14 @@ const (
 	// announcePatience is for how long the servers keep their version because TiDB
 	// does not take the word that an upgrade begins.
 	announcePatience = 2 * time.Minute
-	// tellAgain is how soon TiDB is told again what it did not take.
+	// tellAgain is how soon TiDB is notified again of what it did not accept.
 	tellAgain = 5 * time.Second
 )
 
-// announce decides what TiDB is told of an upgrade: that it begins before the
+// announce decides what TiDB is notified of in an upgrade: that it begins before the
 // first server gets another version, that it is over when none has an older one.
-// What is recorded comes first, so that whoever goes on after a crash ends what
-// may have been begun; to be told the same twice is nothing to TiDB.
+// What is recorded comes first, so that the operator that goes on after a crash ends what
+// may have been begun; the same notification twice does no harm to TiDB.
 func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 	hosts := serving(s)
 	from, to := g.Status.Version, g.Spec.Version
@@ -174,7 +174,7 @@ func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 			// It has begun without the word, when no server could take it.
 		case told == nil || told.To != to:
 			p.Upgrade = &v1alpha1.TiDBUpgrade{From: from, To: to, State: v1alpha1.UpgradeStarting, Since: metav1.NewTime(s.Now.UTC().Truncate(time.Second))}
-			p.hold(step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB is about to be told of the upgrade from "+from+" to "+to))
+			p.hold(step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB is about to be notified of the upgrade from "+from+" to "+to))
 			return
 		case told.State == v1alpha1.UpgradeStarting:
 			p.start(g, s, hosts)
@@ -199,7 +199,7 @@ func (p *groupPlan) start(g *v1alpha1.TiDBGroup, s snapshot, hosts []string) {
 	switch late := s.Now.Sub(next.Since.Time) >= announcePatience; {
 	case answer.Kind == step.KindDone:
 		next.State = v1alpha1.UpgradeStarted
-		answer = step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB has been told of the upgrade from "+next.From+" to "+next.To)
+		answer = step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB was notified of the upgrade from "+next.From+" to "+next.To)
 	case late:
 		next.State, p.Order = v1alpha1.UpgradeUnannounced, nil
 	}
@@ -218,13 +218,13 @@ func (p *groupPlan) tell(g *v1alpha1.TiDBGroup, s snapshot, verb statusport.Verb
 	if last.Done && last.Err == nil {
 		return step.Done()
 	}
-	message := fmt.Sprintf("TiDB is being told to %s the upgrade from %s to %s", verb, p.Upgrade.From, p.Upgrade.To)
+	message := fmt.Sprintf("sending POST /upgrade/%s to TiDB (upgrade from %s to %s)", verb, p.Upgrade.From, p.Upgrade.To)
 	if last.Verb != "" && !last.Done {
 		// It is under way. By the time that it could be given again it may have ended.
 		return step.Wait("TiDB", tellAgain, v1alpha1.ReasonAnnouncingUpgrade, message)
 	}
 	if last.Err != nil {
-		message = fmt.Sprintf("TiDB does not take the word to %s the upgrade from %s to %s, and is told again: %v", verb, p.Upgrade.From, p.Upgrade.To, last.Err)
+		message = fmt.Sprintf("TiDB did not accept POST /upgrade/%s (upgrade from %s to %s); retrying: %v", verb, p.Upgrade.From, p.Upgrade.To, last.Err)
 		if left := tellAgain - s.Now.Sub(last.At); left > 0 {
 			return step.Wait("TiDB", left, v1alpha1.ReasonAnnouncingUpgrade, message)
 		}
@@ -261,7 +261,7 @@ func (p *groupPlan) hold(why step.Outcome) {
 }
 
 // serving returns where the servers that serve are reached, the group's own first:
-// all of the PDGroup hear what one is told.
+// all of the PDGroup learn what one is notified of.
 func serving(s snapshot) []string {
 	var out []string
 	for _, i := range s.WithSiblings() {

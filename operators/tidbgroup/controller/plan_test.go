@@ -217,7 +217,7 @@ func TestDB13TheKeyOfSessionsIsMadeUnlessThereIsOne(t *testing.T) {
 
 		s.Keys.Sessions = certificate.Secret{Name: "mine"}
 		p = mustPlan(t, stored(mine), s)
-		assert.False(t, p.SigningSecret, "%s: a person makes it", name)
+		assert.False(t, p.SigningSecret, "%s: a user makes it", name)
 		assert.Empty(t, p.Instances, name)
 		assert.Contains(t, p.Outcome.Message, "Secret mine, which spec.sessionToken needs, does not exist", name)
 
@@ -228,7 +228,7 @@ func TestDB13TheKeyOfSessionsIsMadeUnlessThereIsOne(t *testing.T) {
 
 		s.Keys.Sessions = certificate.Secret{Name: "basic-session-token-secret", Data: map[string][]byte{"tls.crt": []byte("x")}}
 		p = mustPlan(t, stored(moved), s)
-		assert.False(t, p.SigningSecret, "%s: it may be a person's", name)
+		assert.False(t, p.SigningSecret, "%s: it may be a user's", name)
 		assert.Empty(t, p.Instances, name)
 		assert.Contains(t, p.Outcome.Message, "key tls.key: it is missing", name)
 	}

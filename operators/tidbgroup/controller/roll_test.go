@@ -323,7 +323,7 @@ func TestDB06AServerThatCrashesAgainAndAgainKeepsTheOneInItsPlace(t *testing.T) 
 	assert.Empty(t, s.Instances()[0].Annotations[v1alpha1.AnnotationMissed])
 	crash()
 	pass(4 * time.Minute)
-	assert.Equal(t, three[:2], s.Names(), "it has to be missed anew")
+	assert.Equal(t, three[:2], s.Names(), "it has to be missed again")
 }
 
 // The pods and the instance operator do nothing between the permission to stop

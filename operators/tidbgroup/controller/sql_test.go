@@ -193,7 +193,7 @@ func TestAJobOfSomebodyElseIsNamedAndLeftAlone(t *testing.T) {
 	w.Create(theirs)
 	w.create(withSQL)
 	w.Converged()
-	w.sql("people", v1alpha1.SQLWaiting, "its Job cannot be made: it belongs to somebody else: delete it: kubectl -n "+w.Namespace+" delete job "+peopleJob)
+	w.sql("people", v1alpha1.SQLWaiting, "its Job cannot be made: it belongs to another owner: delete it: kubectl -n "+w.Namespace+" delete job "+peopleJob)
 	require.NoError(t, w.Client.Delete(t.Context(), theirs, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	w.sql("people", v1alpha1.SQLRunning, "")
 }

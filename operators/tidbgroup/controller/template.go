@@ -242,7 +242,7 @@ func mountSecrets(g *v1alpha1.TiDBGroup, m *workload.Main) {
 }
 
 // shutdown returns how long a server that has left the Service is left alone, and
-// for how long it goes on serving its connections once it was told to stop, in
+// for how long it goes on serving its connections once it got the signal to stop, in
 // seconds.
 func shutdown(g *v1alpha1.TiDBGroup) (delay, drain int64) {
 	delay, drain = 10, 15

@@ -66,7 +66,7 @@ func Find(g *v1alpha1.TiDBGroup, s observation.Snapshot) Missing {
 			out.servers[i.Name] = true
 		}
 		if serves {
-			out.back = fmt.Sprintf("Instance %s was missed and serves again: the server in its place goes when it has served for %s", i.Name, f.After.Duration)
+			out.back = fmt.Sprintf("Instance %s was missed and serves again: its replacement is removed once it has served for %s", i.Name, f.After.Duration)
 		}
 		if left > 0 && (serves || !before) && (out.next == 0 || left < out.next) {
 			out.next = left

@@ -9,7 +9,7 @@ import (
 
 // MayBootstrap says whether a server of this group may make the database, or which other
 // group of the PDGroup has to. The first server that starts makes it, and runs the SQL of
-// its own group and nobody's ever again: one without that SQL would leave root without a
+// its own group and no other ever again: one without that SQL would leave root without a
 // password and users unmade. A group that has none at all, or is suspended, is passed over
 // while another one has SQL. Once a server of any group has served, the database is made.
 func MayBootstrap(g *v1alpha1.TiDBGroup, groups []v1alpha1.Group) verdict.Verdict {
@@ -37,5 +37,5 @@ func MayBootstrap(g *v1alpha1.TiDBGroup, groups []v1alpha1.Group) verdict.Verdic
 	case first == "" || first == g.Name:
 		return verdict.Allow()
 	}
-	return verdict.Refusef("TiDBGroup %s comes first, for its first server makes the users and runs the SQL of the new database: kubectl -n %s describe tidbgroup %s", first, g.Namespace, first)
+	return verdict.Refusef("TiDBGroup %s comes first, because its first server makes the users and runs the SQL of the new database: kubectl -n %s describe tidbgroup %s", first, g.Namespace, first)
 }

@@ -38,7 +38,7 @@ for file in "$mounted"/* "$mounted"/.[!.]*; do
   [ ${#user} -le 32 ] || refuse "key $user: a user's name may have 32 characters: shorten it"
   [ ${#password} -le 1024 ] || refuse "key $user: the password is longer than 1024 bytes: is it one? shorten it"
   case $password in
-    '') refuse "key $user: the password is empty: give it one" ;;
+    '') refuse "key $user: the password is empty: set one" ;;
     *"$newline"*) refuse "key $user: the password has a second line: a password is one line" ;;
     *"$carriage"*) refuse "key $user: the password has a carriage return, as a file from Windows has at its end: remove it" ;;
   esac

@@ -40,7 +40,7 @@ func SecretName(g *v1alpha1.TiDBGroup) string {
 	return cmp.Or(g.Spec.AuthToken.SecretName, g.Name+"-auth-token-jwks-secret")
 }
 
-// Judge says what a person has to mend of the keys; Done if nothing.
+// Judge says what a user has to fix of the keys; Done if nothing.
 func Judge(g *v1alpha1.TiDBGroup, s Secrets) step.Outcome {
 	out := step.Done()
 	if g.Spec.AuthToken != nil {
@@ -67,7 +67,7 @@ type need struct {
 	missing string
 }
 
-// judge says what a person has to mend of a Secret; Done if nothing.
+// judge says what a user has to fix of a Secret; Done if nothing.
 func judge(g *v1alpha1.TiDBGroup, secret certificate.Secret, by need) step.Outcome {
 	message := ""
 	switch {
@@ -80,7 +80,7 @@ func judge(g *v1alpha1.TiDBGroup, secret certificate.Secret, by need) step.Outco
 		if err == nil {
 			return step.Done()
 		}
-		message = fmt.Sprintf("Secret %s, which %s needs, key %s: %v: mend it: kubectl -n %s edit secret %s", secret.Name, by.field, key, err, g.Namespace, secret.Name)
+		message = fmt.Sprintf("Secret %s, which %s needs, key %s: %v: fix it: kubectl -n %s edit secret %s", secret.Name, by.field, key, err, g.Namespace, secret.Name)
 	}
 	o := step.Stall(v1alpha1.ReasonMissingReference, message)
 	o.After = certificate.LookSoon // no watch tells of Secrets
@@ -89,7 +89,7 @@ func judge(g *v1alpha1.TiDBGroup, secret certificate.Secret, by need) step.Outco
 
 var (
 	errMissing = errors.New("it is missing")
-	errNoSet   = errors.New("it is no JSON web key set with a key in it")
+	errNoSet   = errors.New("not a JSON web key set with a key")
 )
 
 // check says why TiDB would know no token by a key set, or by one of its keys; nil if it
@@ -105,9 +105,9 @@ func check(text []byte) error {
 	for n, key := range set.Keys {
 		switch {
 		case key.KeyID == "":
-			return fmt.Errorf("keys[%d] has no kid, by which TiDB finds it", n)
+			return fmt.Errorf("keys[%d] has no kid, which TiDB needs to find it", n)
 		case key.Algorithm == "":
-			return fmt.Errorf("keys[%d] has no alg, without which TiDB takes no token of it", n)
+			return fmt.Errorf("keys[%d] has no alg, without which TiDB accepts no token signed by it", n)
 		}
 	}
 	return nil

@@ -57,10 +57,10 @@ func TestDB13WhatIsWrongWithTheKeysIsNamed(t *testing.T) {
 		"all is well":  {with(string(set(t, "a", "ES256"))), ""},
 		"no Secret":    {certificate.Secret{Name: "mine"}, "Secret mine, which spec.authToken needs, does not exist: create it: kubectl -n shop create secret generic mine --from-file=tidb_auth_token_jwks.json=FILE"},
 		"no right":     {certificate.Secret{Name: "mine", Refused: true}, "the operators may not read Secrets: install them with components/tls"},
-		"no such key":  {certificate.Secret{Name: "mine", Data: map[string][]byte{"other": nil}}, "key tidb_auth_token_jwks.json: it is missing: mend it: kubectl -n shop edit secret mine"},
-		"no JSON":      {with("keys"), "it is no JSON web key set with a key in it"},
-		"no keys":      {with(`{"keys": []}`), "it is no JSON web key set with a key in it"},
-		"half a key":   {with(`{"keys": [{"kty": "EC", "crv": "P-256", "x": "AA", "kid": "a", "alg": "ES256"}]}`), "it is no JSON web key set with a key in it"},
+		"no such key":  {certificate.Secret{Name: "mine", Data: map[string][]byte{"other": nil}}, "key tidb_auth_token_jwks.json: it is missing: fix it: kubectl -n shop edit secret mine"},
+		"no JSON":      {with("keys"), "not a JSON web key set with a key"},
+		"no keys":      {with(`{"keys": []}`), "not a JSON web key set with a key"},
+		"half a key":   {with(`{"keys": [{"kty": "EC", "crv": "P-256", "x": "AA", "kid": "a", "alg": "ES256"}]}`), "not a JSON web key set with a key"},
 		"no kid":       {with(string(set(t, "", "ES256"))), "keys[0] has no kid"},
 		"no algorithm": {with(string(set(t, "a", ""))), "keys[0] has no alg"},
 	} {
@@ -73,7 +73,7 @@ func TestDB13WhatIsWrongWithTheKeysIsNamed(t *testing.T) {
 			}
 			assert.Equal(t, step.KindStall, o.Kind)
 			assert.Contains(t, o.Message, c.says)
-			assert.Positive(t, o.After, "nothing tells that it was mended")
+			assert.Positive(t, o.After, "nothing tells that it was fixed")
 		})
 	}
 }
@@ -122,11 +122,11 @@ func TestDB13AKeyThatSignsNoSessionsIsNamed(t *testing.T) {
 		"made":               {made, ""},
 		"RSA":                {signedBy(t, rsaKey, rsaKey), ""},
 		"Ed25519":            {signedBy(t, edKey, edKey), ""},
-		"ECDSA":              {signedBy(t, ecKey, ecKey), "Secret mine, which spec.sessionToken needs, key tls.key: it is of ECDSA"},
-		"RSA under ECDSA":    {signedBy(t, rsaKey, ecKey), "key tls.crt: a key of another sort has signed it"},
-		"Ed25519 under RSA":  {signedBy(t, edKey, rsaKey), "key tls.crt: a key of another sort has signed it"},
+		"ECDSA":              {signedBy(t, ecKey, ecKey), "Secret mine, which spec.sessionToken needs, key tls.key: it is an ECDSA key"},
+		"RSA under ECDSA":    {signedBy(t, rsaKey, ecKey), "key tls.crt: a key of another type has signed it"},
+		"Ed25519 under RSA":  {signedBy(t, edKey, rsaKey), "key tls.crt: a key of another type has signed it"},
 		"the key of another": {another, "key tls.crt: tls: private key"},
-		"no key":             {map[string][]byte{"tls.crt": made["tls.crt"]}, "key tls.key: it is missing: mend it: kubectl -n shop edit secret mine"},
+		"no key":             {map[string][]byte{"tls.crt": made["tls.crt"]}, "key tls.key: it is missing: fix it: kubectl -n shop edit secret mine"},
 		"there is no Secret": {nil, "Secret mine, which spec.sessionToken needs, does not exist: create it: kubectl -n shop create secret generic mine --from-file=tls.crt=FILE --from-file=tls.key=FILE"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestDB13AKeyThatSignsNoSessionsIsNamed(t *testing.T) {
 			}
 			assert.Equal(t, step.KindStall, o.Kind)
 			assert.Contains(t, o.Message, c.says)
-			assert.Positive(t, o.After, "nothing tells that it was mended")
+			assert.Positive(t, o.After, "nothing tells that it was fixed")
 		})
 	}
 }

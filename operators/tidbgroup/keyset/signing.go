@@ -60,9 +60,9 @@ func NewSigning(now time.Time) (map[string][]byte, error) {
 }
 
 var (
-	errECDSA   = errors.New("it is of ECDSA, by which TiDB signs the first bytes of a token alone, so that one could be changed into another user's: take RSA or Ed25519")
-	errKind    = errors.New("it is neither of RSA nor of Ed25519: TiDB signs with no other")
-	errForeign = errors.New("a key of another sort has signed it, and TiDB takes that sort to be its own: let it sign itself")
+	errECDSA   = errors.New("it is an ECDSA key, with which TiDB signs only the first bytes of a token, so that a token could be changed into another user's: use RSA or Ed25519")
+	errKind    = errors.New("it is neither an RSA nor an Ed25519 key: TiDB signs with no other")
+	errForeign = errors.New("a key of another type has signed it, and TiDB takes that type for its own: let it sign itself")
 )
 
 // checkSigning says which key of a Secret TiDB could not sign tokens of sessions with, and why.

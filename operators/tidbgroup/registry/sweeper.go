@@ -85,7 +85,7 @@ func (s *Sweeper) run(ctx context.Context, g Group) {
 		if ctx.Err() != nil || !wanted || next.same(g) {
 			delete(s.running, g.Name)
 			if !answered {
-				// The group is reconciled when its PD is Ready again, and asks anew.
+				// The group is reconciled when its PD is Ready again, and asks again.
 				delete(s.groups, g.Name)
 			}
 			s.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 
 // Seen is what a plan is made from.
 type Seen struct {
-	// Jobs with the labels of the group's, whoever owns them.
+	// Jobs with the labels of the group's, whatever owns them.
 	Jobs []*batchv1.Job
 	// Ends are what the pods of failed Jobs said, by the Job's name.
 	Ends map[string]End
@@ -134,7 +134,7 @@ func (m *maker) run(r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
 			m.drop(job)
 		}
 	case job != nil && !metav1.IsControlledBy(job, m.g):
-		return waiting(status, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", name, m.g.Namespace, name))
+		return waiting(status, fmt.Sprintf("Job %s belongs to another owner: delete it: kubectl -n %s delete job %s", name, m.g.Namespace, name))
 	case job != nil && job.DeletionTimestamp != nil && status.State == v1alpha1.SQLWaiting:
 		return waiting(status, "Job "+name+" of an entry that was removed is being deleted")
 	case job != nil:
@@ -198,7 +198,7 @@ func (m *maker) why(job *batchv1.Job, failed *batchv1.JobCondition, end End) str
 	case end.Message != "":
 		return end.Message
 	case end.Reason != "":
-		return "its pod ended without a word: " + end.Reason
+		return "its pod ended without a message: " + end.Reason
 	case failed.Reason == batchv1.JobReasonDeadlineExceeded:
 		return fmt.Sprintf("its pod did not run in time: kubectl -n %s describe job %s", m.g.Namespace, job.Name)
 	}

@@ -255,7 +255,7 @@ func TestWhyAJobFailedIsSaidWhateverBecameOfItsPod(t *testing.T) {
 		says   string
 	}{
 		"the program":         {End{Message: "connect as root: error 1045"}, "", "connect as root: error 1045; to run it again"},
-		"memory":              {End{Reason: "OOMKilled, exit code 137"}, "", "its pod ended without a word: OOMKilled, exit code 137; to"},
+		"memory":              {End{Reason: "OOMKilled, exit code 137"}, "", "its pod ended without a message: OOMKilled, exit code 137; to"},
 		"the image":           {End{}, batchv1.JobReasonDeadlineExceeded, "its pod did not run in time: kubectl -n db describe job " + peopleJob},
 		"a pod that was lost": {End{}, "", "its pod is gone, and how it ended is not known"},
 	} {

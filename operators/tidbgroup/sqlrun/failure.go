@@ -10,13 +10,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Numbers of errors by which TiDB says that it takes nobody now.
+// Numbers of errors by which TiDB says that it takes no connection now.
 const (
 	tooManyConnections = 1040
 	shuttingDown       = 1053
 )
 
-// meanings are short words for errors whose text may not be told: it quotes the SQL.
+// meanings are short words for errors whose text must not be printed: it quotes the SQL.
 func meanings() map[uint16]string {
 	return map[uint16]string{
 		1007: "the database exists", 1008: "no such database", 1044: "access to the database denied", 1045: "access denied", 1046: "no database chosen",
@@ -26,7 +26,7 @@ func meanings() map[uint16]string {
 	}
 }
 
-// told is an error of the server as it may be told.
+// told is an error of the server as it may be printed.
 func told(err error, secret bool) string {
 	var answer *mysql.MySQLError
 	var network net.Error

@@ -36,15 +36,15 @@ type Run struct {
 	File, Users, Of string
 	// Host of Users, and Taken, one who may not be among them.
 	Host, Taken string
-	// Secret says that nothing of the SQL may be told.
+	// Secret says that nothing of the SQL may be printed.
 	Secret bool
 	// Within bounds everything.
 	Within time.Duration
-	// Result is the file that the end is told in.
+	// Result is the file that the end is written to.
 	Result string
 	// Pause between two attempts.
 	Pause time.Duration
-	// Say tells of progress; nil tells nobody.
+	// Say reports progress; nil reports none.
 	Say func(format string, args ...any)
 }
 

@@ -56,7 +56,7 @@ func (u user) refused(taken string) string {
 	case len(u.password) > maxPassword:
 		return "the password is longer than 1024 bytes: is it one? shorten it"
 	case u.password == "":
-		return "the password is empty: give it one"
+		return "the password is empty: set one"
 	case strings.Contains(u.password, "\n"):
 		return "the password has a second line: a password is one line"
 	case strings.Contains(u.password, "\r"):

@@ -24,17 +24,17 @@ const orderTimeout = 30 * time.Second
 // does not answer at all must not be the only one that is asked.
 const serverTimeout = 12 * time.Second
 
-// Verb is what TiDB is told of an upgrade: the last part of the path of the
+// Verb is what TiDB is notified of in an upgrade: the last part of the path of the
 // request, POST /upgrade/VERB of TiDB's HTTP API since v7.1.2 and v7.4.0.
 type Verb string
 
-// What TiDB is told.
+// Notifications of TiDB.
 const (
 	Start  Verb = "start"
 	Finish Verb = "finish"
 )
 
-// Order is what TiDB is to be told. One server that takes it is enough, all
+// Order is a notification of TiDB. One server that takes it is enough, all
 // servers of the PDGroup learn of it.
 type Order struct {
 	// Group that the order is given for.

@@ -65,6 +65,6 @@ func TestTiDBIsNotGivenWhatItIgnoresWithoutAWord(t *testing.T) {
 
 	got = give(map[string]settings.Value{"instance.ddl_slow_threshold": zero, "instance.tidb_general_log": on, "log.level": {Text: "debug", Plain: "debug"}})
 	assert.Equal(t, "log_level=debug&tidb_general_log=1", form)
-	assert.Equal(t, map[string]observation.Refusal{"instance.ddl_slow_threshold": {Value: "0", Answer: "it would say yes to 0, and ignore it"}}, got.Refused)
+	assert.Equal(t, map[string]observation.Refusal{"instance.ddl_slow_threshold": {Value: "0", Answer: "it would accept 0 and ignore it"}}, got.Refused)
 	assert.Equal(t, map[string]string{"instance.tidb_general_log": "true"}, got.Taken)
 }

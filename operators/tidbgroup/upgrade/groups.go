@@ -4,7 +4,7 @@ import "github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 
 // Between names a group of the list, other than the one named, whose servers are
 // in the middle of an upgrade by what its status says; empty if there is none.
-// What TiDB was told holds for all servers of a PDGroup, so it is not over before.
+// A notification holds for all servers of a PDGroup, so it is not over before.
 // A group that is held back before its first server is not in the middle.
 func Between(groups []v1alpha1.Group, but string) string {
 	for _, other := range groups {

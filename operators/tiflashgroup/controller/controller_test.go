@@ -209,7 +209,7 @@ func TestNameOfAnotherGroupIsLeftAlone(t *testing.T) {
 	assert.Empty(t, s.Instances())
 }
 
-func TestDeletedGroupMakesNothingAnew(t *testing.T) {
+func TestDeletedGroupMakesNothingAgain(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 1)
 	require.NoError(t, s.Client.Delete(t.Context(), g, client.PropagationPolicy(metav1.DeletePropagationForeground)))

@@ -47,10 +47,10 @@ type judgement struct {
 	state
 	seen observation.Snapshot
 	plan groupPlan
-	// made, stopped and mended are Instances: those that are new, those whose pod is
+	// made, stopped and fixed are Instances: those that are new, those whose pod is
 	// stopped although it serves, and those whose pod is stopped and does not.
-	// Those that a person has deleted and that are let go are parted.
-	made, stopped, mended, parted []string
+	// Those that a user has deleted and that are released are parted.
+	made, stopped, fixed, parted []string
 	// changed is set by any other change.
 	changed bool
 }
@@ -69,7 +69,7 @@ func judge(st state, s observation.Snapshot, p groupPlan) judgement {
 		case stops && j.works(c.Live):
 			j.stopped = append(j.stopped, c.Live.Name)
 		case stops:
-			j.mended = append(j.mended, c.Live.Name)
+			j.fixed = append(j.fixed, c.Live.Name)
 		}
 		j.changed = j.changed || c.Desired.Spec.Retire != c.Live.Spec.Retire || c.Desired.Annotations[v1alpha1.AnnotationDisruption] != c.Live.Annotations[v1alpha1.AnnotationDisruption]
 	}
@@ -82,7 +82,7 @@ func (j judgement) works(i *v1alpha1.Instance) bool {
 	return store.State == pd.StateUp || member.WasReady(i) && (store.ID != "" || j.deaf())
 }
 
-// back returns those that are let go while they work: they come back with their
+// back returns those that are released while they work: they come back with their
 // data.
 func (j judgement) back() []string {
 	return slices.DeleteFunc(slices.Clone(j.parted), func(name string) bool { return j.store(j.seen.Instance(name)).State != pd.StateUp })
@@ -96,7 +96,7 @@ func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Release }
 // changes reports whether anything is done but that the Lease is given back, which
 // a paused group does for the others.
 func (j judgement) changes() bool {
-	return len(j.parted)+len(j.made)+len(j.stopped)+len(j.mended)+len(j.plan.Deletes)+len(j.plan.Calls) > 0 || j.changed || j.plan.Lease.Take != nil || j.plan.EnablePlacementRules
+	return len(j.parted)+len(j.made)+len(j.stopped)+len(j.fixed)+len(j.plan.Deletes)+len(j.plan.Calls) > 0 || j.changed || j.plan.Lease.Take != nil || j.plan.EnablePlacementRules
 }
 
 // idle reports whether a member says that it does not serve.
@@ -260,7 +260,7 @@ func (j judgement) departures() []string {
 			continue
 		}
 		if store := j.store(c.Live); store.State == pd.StateOffline {
-			say("Instance %s is let go while its store is Offline", c.Live.Name)
+			say("Instance %s is released while its store is Offline", c.Live.Name)
 		}
 	}
 	return out

@@ -38,7 +38,7 @@ func TestFL07AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
 	fails(s, pd.StateDisconnected, "basic-tiflash-1")
 	s.Exist(stage.Patience, "basic-tiflash-0", "basic-tiflash-1", "basic-tiflash-2")
 	assert.Greater(t, time.Since(begin), time.Second, "not before its time")
-	s.Says(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tiflash-1")+" of Instance basic-tiflash-1 has been down for spec.failover.after (2s): there is another one in its place until it is back")
+	s.Says(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tiflash-1")+" of Instance basic-tiflash-1 has been down for spec.failover.after (2s): another store replaces it until it is back")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	added := s.StoreID("basic-tiflash-2")
 	s.Store("basic-tiflash-2", func(store *pd.Store) { store.Labels = map[string]string{"engine": "tiflash"} })

@@ -31,7 +31,7 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (observat
 }
 
 // disrupts reports whether a store of the group may be about to be stopped, or has been:
-// what the stores of the cluster say of themselves matters then. Nobody else is asked.
+// what the stores of the cluster say of themselves matters then. Nothing else is asked.
 func disrupts(g *v1alpha1.TiFlashGroup, s observation.Snapshot) bool {
 	return observation.IsProgressing(g) || slices.ContainsFunc(s.Instances, s.Lease.HeldBy)
 }

@@ -73,7 +73,7 @@ func start(g *v1alpha1.TiFlashGroup, s observation.Snapshot, dependencies gate.D
 	trust := storestate.TrustPD(g, s)
 	switch {
 	case !trust.Allowed():
-		return gate.Dependencies{Result: gate.Result{Message: "PD has not said whether placement rules are on: " + trust.Reason()}, Reason: storestate.DistrustReason(s)}
+		return gate.Dependencies{Result: gate.Result{Message: "PD has not reported whether placement rules are on: " + trust.Reason()}, Reason: storestate.DistrustReason(s)}
 	case !s.PD.PlacementRules:
 		return gate.Dependencies{Result: gate.Result{Message: "turning PD's placement rules on (replication.enable-placement-rules), which TiFlash needs"}, Reason: v1alpha1.ReasonProgressing}
 	}

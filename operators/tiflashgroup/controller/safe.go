@@ -47,15 +47,15 @@ func (c stores) Allows(d component.Disruption) verdict.Verdict {
 func (stores) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
 // othersServe refuses for another store of the cluster that says that it does not serve, unless
-// the one to be stopped says so too: what is pending may be what mends
+// the one to be stopped says so too: what is pending may be what fixes
 // both. One without regions does not matter once PD knows which lie where.
-func (c stores) othersServe(victim *v1alpha1.Instance) verdict.Verdict {
-	if c.idles(victim) {
+func (c stores) othersServe(stopped *v1alpha1.Instance) verdict.Verdict {
+	if c.idles(stopped) {
 		return verdict.Allow()
 	}
-	informed := c.regions(victim) > 0
+	informed := c.regions(stopped) > 0
 	for _, other := range c.Snapshot.WithSiblings() {
-		if other.Name != victim.Name && c.idles(other) && (!informed || c.regions(other) > 0) {
+		if other.Name != stopped.Name && c.idles(other) && (!informed || c.regions(other) > 0) {
 			return verdict.Refusef("the store of Instance %s says %q and not %s: %s", other.Name, c.Snapshot.StatusPorts[other.Name].State, statusport.Running, c.logs(other))
 		}
 	}

@@ -118,7 +118,7 @@ func TestFL06TheNextStoreIsStoppedWhenTheOneBeforeSaysRunning(t *testing.T) {
 	s.AtRest()
 }
 
-// FL-06, KV-14: a store that never gets so far is no reason to wait for ever: it may be
+// FL-06, KV-14: a store that never gets so far is no reason to wait forever: it may be
 // restarted again.
 func TestFL06AStoreThatNeverRunsCanBeRestarted(t *testing.T) {
 	t.Parallel()
@@ -191,7 +191,7 @@ func TestFL06WhatAStoreSaysIsJudged(t *testing.T) {
 		"it is silent":                     {func(s *observation.Snapshot) { silent(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
 		"it is silent, and the other idle": {func(s *observation.Snapshot) { silent(s); say(s, 1, "Idle") }, "Instance basic-tiflash-1 says", "no answer in time"},
 		"it stays silent":                  {func(s *observation.Snapshot) { silent(s); s.Now = now().Add(silence) }, "", ""},
-		"it is idle for ever":              {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
+		"it is idle forever":               {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
 		"it is leaving":                    {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.PD.Stores[0].State = pd.StateOffline }, "", ""},
 		"PD does not know it":              {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, "", "is Disconnected after its restart"},
 		"one of another group": {func(s *observation.Snapshot) {

@@ -70,7 +70,7 @@ func TestFL05ATableThatNeedsTheReplicasRefusesAScaleIn(t *testing.T) {
 	s, g := serving(t, 2)
 	s.PD.Change(func(v *pd.View) { v.Rules = []pd.Rule{table(2)} })
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](1) })
-	s.Says(g, v1alpha1.ReasonScaleInRefused, "the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: whoever owns it must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1")
+	s.Says(g, v1alpha1.ReasonScaleInRefused, "the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 2)
 	assert.Empty(t, orders(s))

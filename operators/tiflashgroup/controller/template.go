@@ -32,7 +32,7 @@ func ports() []workload.Port {
 }
 
 // services returns the group's only Service, which gives the stores their
-// names: whoever talks to TiFlash learns its address from PD.
+// names: whatever talks to TiFlash learns its address from PD.
 func services(g *v1alpha1.TiFlashGroup) []*corev1.Service {
 	return []*corev1.Service{workload.PeerService(g, ports())}
 }

@@ -20,7 +20,7 @@ func IsFinal(state string) bool { return state == Running }
 // What else is answered is no store's, and nothing for a status that many can read.
 func words() []string { return []string{Running, "Idle", "Ready", "Stopping", "Terminated"} }
 
-var errWord = errors.New("the answer is no state of a store")
+var errWord = errors.New("the answer is not a store's state")
 
 // port is where TiFlash's proxy answers about the store.
 const port = settings.Port(v1alpha1.PortTiFlashProxyState)

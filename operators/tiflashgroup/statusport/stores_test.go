@@ -115,7 +115,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		assert.Equal(t, "Running", said["flash-1"].State)
 		assert.True(t, said["flash-1"].By(all[1]))
 
-		// One whose pod is not ready is not asked, and one of a forgotten group anew.
+		// One whose pod is not ready is not asked, and one of a forgotten group again.
 		all[0].Status.Conditions[0].Status = metav1.ConditionFalse
 		said, _ = m.Look(key, all, openly)
 		assert.NotContains(t, said, "flash-0")
@@ -146,7 +146,7 @@ func TestFL06TheStatusPortIsAskedAsTiFlashWantsIt(t *testing.T) {
 	assert.Equal(t, "GET /tiflash/store-status", path)
 	said = "AKIA0123456789"
 	state, err = statusport.HTTP(t.Context(), host)
-	require.EqualError(t, err, "get http://"+host+":20292/tiflash/store-status: the answer is no state of a store", "it is not repeated")
+	require.EqualError(t, err, "get http://"+host+":20292/tiflash/store-status: the answer is not a store's state", "it is not repeated")
 	assert.Empty(t, state)
 	said, status = "Ready\n", http.StatusNotFound
 	state, err = statusport.HTTP(t.Context(), host)

@@ -282,7 +282,7 @@ func TestServiceOfAStrangerIsLeftAlone(t *testing.T) {
 	s.Exist(stage.Patience, "basic-tikv-0")
 }
 
-func TestDeletedGroupMakesNothingAnew(t *testing.T) {
+func TestDeletedGroupMakesNothingAgain(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 1)
 	require.NoError(t, s.Client.Delete(t.Context(), g, client.PropagationPolicy(metav1.DeletePropagationForeground)))

@@ -38,8 +38,8 @@ func stays(s *stage.Stage, name, words string) {
 	}, stage.Patience, stage.Tick)
 }
 
-// anew waits until Instances are there which are not those that were.
-func anew(s *stage.Stage, old ...v1alpha1.Instance) {
+// again waits until Instances are there which are not those that were.
+func again(s *stage.Stage, old ...v1alpha1.Instance) {
 	s.Helper()
 	require.Eventually(s, func() bool {
 		fresh := 0
@@ -49,7 +49,7 @@ func anew(s *stage.Stage, old ...v1alpha1.Instance) {
 			}
 		}
 		return fresh == len(old)
-	}, stage.Patience, stage.Tick, "they are made anew")
+	}, stage.Patience, stage.Tick, "they are recreated")
 }
 
 // KV-10, KV-12, KV-15: also when it is the Instance that goes.
@@ -70,7 +70,7 @@ func TestDeletedStoresGiveTheirLeadersAwayAndGoOneAfterTheOther(t *testing.T) {
 
 	s.PD.Hold(false)
 	s.Store("basic-tikv-1", func(store *pd.Store) { store.Leaders = 0 })
-	anew(s, first, second)
+	again(s, first, second)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Equal(t, []string{"evict " + one, "stop-evicting " + one, "evict " + two, "stop-evicting " + two}, orders(s))
 	assert.Equal(t, one, s.StoreID("basic-tikv-1"))
@@ -87,7 +87,7 @@ func TestTheLeaseWaitsForTheOneThatComesInADeletedStoresPlace(t *testing.T) {
 	id := s.StoreID("basic-tikv-1")
 	first := remove(s, "basic-tikv-1")
 	s.SetDown("basic-tikv-1", true)
-	anew(s, first)
+	again(s, first)
 	second := remove(s, "basic-tikv-2")
 	stays(s, "basic-tikv-2", "waits for TiKVGroup/basic-tikv-1 to be done")
 	assert.Equal(t, "TiKVGroup/basic-tikv-1", s.Holder())
@@ -97,7 +97,7 @@ func TestTheLeaseWaitsForTheOneThatComesInADeletedStoresPlace(t *testing.T) {
 	assert.Equal(t, []string{id}, v.EvictLeader, "it gets its leaders when it is back")
 
 	s.SetDown("basic-tikv-1", false)
-	anew(s, second)
+	again(s, second)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }
@@ -113,7 +113,7 @@ func TestADeletedStoreThatDoesNotServeGoesAtOnce(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionFalse, v1alpha1.ReasonStoresUnhealthy)
 	other := remove(s, "basic-tikv-2")
 	stays(s, "basic-tikv-2", "Instance basic-tikv-2 is not disrupted yet (it was deleted): store ")
-	anew(s, remove(s, "basic-tikv-1"))
+	again(s, remove(s, "basic-tikv-1"))
 	assert.Empty(t, orders(s))
 	assert.Empty(t, s.Holder())
 	assert.Equal(t, other.UID, s.Instance("basic-tikv-2").UID)
@@ -132,9 +132,9 @@ func TestADeletedStoreIsLetGoWhenTheUserWantsDisruptions(t *testing.T) {
 	s, g := running(t, 3)
 	s.Edit(g, func() { g.Spec.Disruption = &v1alpha1.Disruption{Paused: true} })
 	gone := remove(s, "basic-tikv-2")
-	s.Says(g, v1alpha1.ReasonUpdateHeld, "Instance basic-tikv-2 (it was deleted): spec.disruption.paused puts it off")
+	s.Says(g, v1alpha1.ReasonUpdateHeld, "Instance basic-tikv-2 (it was deleted): spec.disruption.paused postpones it")
 	s.Edit(g, func() { g.Spec.Disruption = nil })
-	anew(s, gone)
+	again(s, gone)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }

@@ -7,7 +7,7 @@
 // Instance's status, the member and the conditions Joined, Healthy and Drained. In
 // PD it sets labels of its own stores, moves leaders away from a store that is to
 // stop or to leave, and has stores removed, one of the cluster at a time by the
-// disruption Lease; and keeps leaders off a store whose Instance a person has
+// disruption Lease; and keeps leaders off a store whose Instance a user has
 // annotated, for as long as that stands. It has a store write its log backups out before that is
 // restarted. A running store is asked what configuration it runs with, and given what a
 // changed one says, where spec.configUpdate wants that.

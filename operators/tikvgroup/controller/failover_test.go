@@ -40,7 +40,7 @@ func TestKV20KV21AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
 	fails(s, pd.StateDisconnected, "basic-tikv-1")
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
 	assert.Greater(t, time.Since(begin), time.Second, "not before its time")
-	s.Says(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tikv-1")+" of Instance basic-tikv-1 has been down for spec.failover.after (2s): there is another one in its place until it is back")
+	s.Says(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tikv-1")+" of Instance basic-tikv-1 has been down for spec.failover.after (2s): another store replaces it until it is back")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Settled()
 	s.Still(2 * time.Second)
@@ -52,11 +52,11 @@ func TestKV20KV21AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
 	s.AtRest()
 }
 
-func TestKV20MoreDeadStoresThanExpectedAreLeftToAPerson(t *testing.T) {
+func TestKV20MoreDeadStoresThanExpectedAreLeftToAUser(t *testing.T) {
 	t.Parallel()
 	s, g := failing(t, v1alpha1.AddOnFailover)
 	fails(s, pd.StateDown, "basic-tikv-1", "basic-tikv-2")
-	s.Says(g, v1alpha1.ReasonReplacing, "nothing is added or taken away, for 2 stores are, more than spec.failover.max")
+	s.Says(g, v1alpha1.ReasonReplacing, "nothing is added or removed, because 2 stores are down, more than spec.failover.max")
 	assert.Len(t, s.Instances(), 3)
 	s.Edit(g, func() { g.Spec.Failover.Policy = v1alpha1.NoFailover })
 	fails(s, pd.StateUp, "basic-tikv-2")

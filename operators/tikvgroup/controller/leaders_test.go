@@ -99,16 +99,16 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"it is marked, and PD told":                    {[]change{on(asks)}, keep, "Evict", "", evicting, "store 1 of Instance basic-tikv-0 is to give its leaders away (annotation groups.tidb.dev/evict-leaders)"},
+		"it is marked, and PD told":                    {[]change{on(asks)}, keep, "Evict", "", evicting, "store 1 of Instance basic-tikv-0 must give its leaders away (annotation groups.tidb.dev/evict-leaders)"},
 		"PD knows, and they go":                        {[]change{on(asks, mark), evicts}, nil, "Evict", "", evicting, "gives its leaders away (annotation groups.tidb.dev/evict-leaders) and has about 10 left"},
-		"PD was not told, for the operator died":       {[]change{on(asks, mark)}, keep, "Evict", "", evicting, "is to give its leaders away"},
+		"PD was not told, for the operator died":       {[]change{on(asks, mark)}, keep, "Evict", "", evicting, "must give its leaders away"},
 		"they have gone":                               {[]change{on(asks, mark), evicts, empty}, nil, "Evict", "slow disk", "", ""},
 		"a request without a value is answered too":    {[]change{on(map[string]string{request: ""}, mark), evicts, empty}, nil, "Evict", "true", "", ""},
 		"a leader that comes for a moment":             {[]change{on(asks, mark, told), evicts}, nil, "Evict", "slow disk", "", ""},
 		"PD has forgotten it":                          {[]change{on(asks, mark, told), empty}, keep, "Evict", "slow disk", "", ""},
-		"another value asks anew":                      {[]change{on(map[string]string{request: "again"}, mark, told), evicts}, nil, "Evict", "slow disk", evicting, "has about 10 left"},
-		"and is answered anew":                         {[]change{on(map[string]string{request: "again"}, mark, told), evicts, empty}, nil, "Evict", "again", "", ""},
-		"PD does it because a person has told it":      {[]change{on(asks), evicts, empty}, nil, "", "slow disk", "", ""},
+		"another value asks again":                     {[]change{on(map[string]string{request: "again"}, mark, told), evicts}, nil, "Evict", "slow disk", evicting, "has about 10 left"},
+		"and is answered again":                        {[]change{on(map[string]string{request: "again"}, mark, told), evicts, empty}, nil, "Evict", "again", "", ""},
+		"PD does it because a user has told it":        {[]change{on(asks), evicts, empty}, nil, "", "slow disk", "", ""},
 		"a leader that comes then":                     {[]change{on(asks, told), evicts}, nil, "", "slow disk", "", ""},
 		"and that stays when the request goes":         {[]change{on(told), evicts, empty}, nil, "", "", "", ""},
 		"a store that is not Up is waited for":         {[]change{on(asks), is(pd.StateDisconnected, 0)}, nil, "", "", evicting, "store 1 of Instance basic-tikv-0 is Disconnected"},
@@ -117,14 +117,14 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"nobody else may lead":                         {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }}, nil, "", "", evicting, takeAway},
 		"all others are marked, and PD knows not yet":  {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { annotated(s, 1, mark); annotated(s, 2, mark) }}, nil, "", "", evicting, takeAway},
 		"what stands stays when nobody else is Up":     {[]change{on(asks, mark, told), evicts, empty, is(pd.StateDown, 1, 2)}, nil, "Evict", "slow disk", "", ""},
-		"the request is gone":                          {[]change{on(mark, told), evicts}, free, "Evict", "slow disk", evicting, "the store of Instance basic-tikv-0 is to lead again (annotation groups.tidb.dev/evict-leaders is gone)"},
+		"the request is gone":                          {[]change{on(mark, told), evicts}, free, "Evict", "slow disk", evicting, "the store of Instance basic-tikv-0 will lead again (annotation groups.tidb.dev/evict-leaders is gone)"},
 		"it leads again":                               {[]change{on(mark, told)}, nil, "", "", "", ""},
 		"nothing is known while PD is silent":          {[]change{on(asks), silent}, nil, "", "", evicting, "PD is asleep"},
 		"nothing is lost while PD is silent":           {[]change{on(asks, mark, told), silent}, nil, "Evict", "slow disk", "", ""},
-		"nor of what is to be taken back":              {[]change{on(mark, told), silent}, nil, "Evict", "slow disk", evicting, "is to lead again (annotation groups.tidb.dev/evict-leaders is gone): "},
+		"nor of what is to be taken back":              {[]change{on(mark, told), silent}, nil, "Evict", "slow disk", evicting, "will lead again (annotation groups.tidb.dev/evict-leaders is gone): "},
 		"a paused group does nothing":                  {[]change{on(asks), pause}, nil, "-", "-", evicting, "spec.paused to false"},
 		"and says so of what goes by itself":           {[]change{on(asks, mark), evicts, pause}, nil, "-", "-", evicting, "next: store 1 of Instance basic-tikv-0 gives its leaders away"},
-		"nor does it take anything back":               {[]change{on(mark, told), evicts, pause}, nil, "-", "-", evicting, "next: the store of Instance basic-tikv-0 is to lead again"},
+		"nor does it take anything back":               {[]change{on(mark, told), evicts, pause}, nil, "-", "-", evicting, "next: the store of Instance basic-tikv-0 will lead again"},
 		"a paused group that has nothing to do":        {[]change{on(asks, mark, told), evicts, empty, pause}, nil, "-", "-", "", ""},
 		"a suspended group begins nothing":             {[]change{on(asks), suspend}, nil, "", "", v1alpha1.ReasonSuspended, ""},
 		"and keeps what there is":                      {[]change{on(asks, mark, told), evicts, suspend}, nil, "Evict", "slow disk", v1alpha1.ReasonSuspended, ""},
@@ -134,7 +134,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"a deleted one that does not serve goes clean": {[]change{on(asks, mark, told), evicts, remove, gone}, free, "Restart", "", "", ""},
 		"what was begun with one of its name is taken back first": {[]change{on(asks), evicts, empty, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Lease, s.HolderLost = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "former"}, now(), 9), true
-		}}, free, "", "", v1alpha1.ReasonRecovering, "is to lead again"},
+		}}, free, "", "", v1alpha1.ReasonRecovering, "will lead again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := sample()
@@ -311,7 +311,7 @@ func TestOPS01AZoneIsRestartedThatHasAStoreWhichLeadsNothing(t *testing.T) {
 }
 
 // Who comes in the place of one that was deleted leads, whatever the other was asked.
-func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
+func TestOPS01OneThatIsRecreatedLeads(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	s.RegionsKnown = true
@@ -325,7 +325,7 @@ func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
 	s = taken(s, p)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.False(t, member.HasMemberFinalizer(wanted(p, "basic-tikv-0")), "it is let go with its leaders away")
+	assert.False(t, member.HasMemberFinalizer(wanted(p, "basic-tikv-0")), "it is released with its leaders away")
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 
 	recreated := s.Instances[0].DeepCopy()
@@ -350,7 +350,7 @@ func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
 
 // And a recreated Instance that is annotated at once has the Lease until it is back, and its eviction
 // is ours to be taken back.
-func TestOPS01OneThatIsMadeAnewIsAskedAtOnce(t *testing.T) {
+func TestOPS01OneThatIsRecreatedIsAskedAtOnce(t *testing.T) {
 	for _, mark := range []string{"", "Evict"} {
 		g := sample()
 		s := world(t, g, 3)
@@ -586,7 +586,7 @@ func TestOPS01EveryState(t *testing.T) {
 					say(!keeps || has(theMark) != "", "PD is told without a mark")
 					say(!frees || mark != "", "what nobody of us did is taken back")
 					say(mark == "" || has(theMark) != "" || !silent && !evicts, "the mark goes too early")
-					say(!frees || !asked || removed, "it is let lead though a person does not want it")
+					say(!frees || !asked || removed, "it is let lead though a user does not want it")
 					say(mode != "paused" || len(slices.Concat(p.Calls, p.Evictions)) == 0 && after == nil, "a paused group does something")
 					say(told || has(answered) == "" || asked && evicts && empty && state == pd.StateUp && !silent, "it is answered too early")
 					say(asked || evicts || mark != "Evict" || silent || deleted || mode == "paused" || mode != "at rest" || has(answered) == "" && has(theMark) == "", "it is not forgotten")
@@ -607,7 +607,7 @@ func TestOPS01EveryState(t *testing.T) {
 }
 
 // A paused group whose member is done gives the Lease back, whether or not that member
-// is to lead nothing.
+// must have no leaders.
 func TestOPS01APausedGroupGivesTheLeaseBack(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
@@ -637,7 +637,7 @@ func TestOPS01TheNextToBeRestartedIsNotCountedOn(t *testing.T) {
 }
 
 // P1: a member that was permitted to stop and has not yet keeps the Lease, though its
-// mark says by now only that it is to lead nothing.
+// mark says by now only that it must have no leaders.
 func TestOPS01WhoMayStopKeepsTheLease(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)

@@ -104,7 +104,7 @@ func TestKV13AStoreThatIsDownForTooLongStallsToo(t *testing.T) {
 	assert.Contains(t, p.Outcome.Message, "stop-anyway=pod-1")
 }
 
-func TestKV13APersonMayHaveOnePodStoppedAllTheSame(t *testing.T) {
+func TestKV13AUserMayHaveOnePodStoppedAllTheSame(t *testing.T) {
 	g, s := restarting(t)
 	first := s.Instances[0]
 	require.Nil(t, at(t, g, &s, 0, ill("7")).Lease.Take)

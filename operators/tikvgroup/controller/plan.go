@@ -80,7 +80,7 @@ func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 }
 
 // sweep has PD forget what was begun with a member that is gone. The Lease stays as it
-// is until PD has, also while the group is paused: somebody else may do it meanwhile.
+// is until PD has, also while the group is paused: a user may do it meanwhile.
 func sweep(g *v1alpha1.TiKVGroup, members stores, p *planning.Plan) {
 	calls, unknown := members.UndoOrphaned()
 	if g.DeletionTimestamp != nil || len(calls) == 0 && !unknown {
@@ -92,7 +92,7 @@ func sweep(g *v1alpha1.TiKVGroup, members stores, p *planning.Plan) {
 	}
 	p.Calls = append(p.Calls, calls...)
 	if len(calls) > 0 {
-		p.Outcome = step.Worst(p.Outcome, step.Wait("PD", pdDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("store %s (%s), whose Instance is gone, is to lead again", calls[0].Target, calls[0].Instance)))
+		p.Outcome = step.Worst(p.Outcome, step.Wait("PD", pdDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("store %s (%s), whose Instance is gone, will lead again", calls[0].Target, calls[0].Instance)))
 	}
 }
 

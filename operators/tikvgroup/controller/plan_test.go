@@ -233,7 +233,7 @@ func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []component.Call{order}, p.Calls)
 	assert.Equal(t, planning.LeaseChange{}, p.Lease)
-	assert.Contains(t, p.Outcome.Message, "is to lead again")
+	assert.Contains(t, p.Outcome.Message, "will lead again")
 
 	g.Spec.Paused = true
 	p, err = plan(g, s)

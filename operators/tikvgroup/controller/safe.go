@@ -18,7 +18,7 @@ import (
 )
 
 // evictTimeout is how long leaders may take by default to move away. Moving them
-// takes seconds; who waits longer waits for something that is broken.
+// takes seconds; a longer wait is for something that is broken.
 const evictTimeout = 10 * time.Minute
 
 // flushTimeout is how long a store may take to write its log backups out, and look

@@ -84,14 +84,14 @@ func TestKV25AStoreThatSaysYesAndDoesNotIsNamed(t *testing.T) {
 		s.Running[i.Name] = observation.RunningConfig{Pod: i.Status.PodUID, Values: map[string]string{"raftstore.apply-pool-size": "2"}, Tried: metav1.NewTime(now())}
 		if n == 0 {
 			refused := s.Running[i.Name]
-			refused.Refused = map[string]observation.Refusal{"raftstore.apply-pool-size": {Value: "3", Answer: "it said yes, and has 2"}}
+			refused.Refused = map[string]observation.Refusal{"raftstore.apply-pool-size": {Value: "3", Answer: "it accepted the change, but has 2"}}
 			s.Running[i.Name] = refused
 		}
 	}
 	p, err := plan(g, s)
 	require.NoError(t, err)
 	assert.Equal(t, step.KindStall, p.Outcome.Kind)
-	assert.Contains(t, p.Outcome.Message, "it said yes, and has 2")
+	assert.Contains(t, p.Outcome.Message, "it accepted the change, but has 2")
 	require.Len(t, p.Orders, 2, "the others are given it, and the one that refused is left alone for a while")
 	assert.Positive(t, p.Outcome.After)
 }

@@ -101,7 +101,7 @@ func TestKV25ARefusedItemIsNamedAndUndoneBySettingItBack(t *testing.T) {
 	assert.Contains(t, c.Message, "kubectl -n "+s.Namespace+" edit tikvgroup basic-tikv")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	for n, i := range s.Instances() {
-		assert.Equal(t, before[n].Spec, i.Spec, "a pod that is made anew gets files that are known to be good")
+		assert.Equal(t, before[n].Spec, i.Spec, "a pod that is recreated gets files that are known to be good")
 	}
 	s.Edit(g, func() { g.Spec.Config = good })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")

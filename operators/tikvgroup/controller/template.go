@@ -40,7 +40,7 @@ func ports() []workload.Port {
 }
 
 // services returns the group's only Service, which gives the stores their
-// names: whoever talks to TiKV learns its address from PD.
+// names: whatever talks to TiKV learns its address from PD.
 func services(g *v1alpha1.TiKVGroup) []*corev1.Service {
 	return []*corev1.Service{workload.PeerService(g, ports())}
 }
@@ -108,7 +108,7 @@ func config(g *v1alpha1.TiKVGroup) (map[string]string, []string) {
 }
 
 const (
-	// handoverRecord is the file by which it knows what it has told PD. TiKV leaves
+	// handoverRecord is the file that records what it has ordered PD. TiKV leaves
 	// files that it does not know alone.
 	handoverRecord = dataDir + "/.tidb-groups-handover"
 	// restoreSeconds is for how long a store that has just been started may not get
@@ -116,7 +116,7 @@ const (
 	restoreSeconds = 60
 )
 
-// handOver has a store give its leaders away before it is stopped, whoever stops it,
+// handOver has a store give its leaders away before it is stopped, whatever stops it,
 // and lets it lead again afterwards (KV-16). Both are done in the pod, so that no
 // operator has to run. It has half of the grace period for it; the rest is TiKV's own.
 func handOver(g *v1alpha1.TiKVGroup, m *workload.Main, image string) {

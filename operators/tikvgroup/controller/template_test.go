@@ -139,7 +139,7 @@ func TestSEC01AStoreLetsCertainNamesConnect(t *testing.T) {
 	g := sample()
 	g.Spec.Config, g.Spec.TLS = "[security]\ncert-allowed-cn = ['mine']", &v1alpha1.TLS{}
 	_, _, problems := render(g, "")
-	assert.Empty(t, problems, "without allowedCommonNames it is a person's")
+	assert.Empty(t, problems, "without allowedCommonNames it is a user's")
 	g.Spec.TLS.AllowedCommonNames = []string{"a", "b"}
 	_, _, problems = render(g, "")
 	assert.Len(t, problems, 1, "it is the operator's to set")

@@ -92,7 +92,7 @@ func follow(s observation.Snapshot, p groupPlan, names ...string) observation.Sn
 			continue
 		}
 		i := c.Desired.DeepCopy()
-		for _, key := range []string{v1alpha1.AnnotationEvictLeaders, v1alpha1.AnnotationRemoveFirst} { // a person's, which stay
+		for _, key := range []string{v1alpha1.AnnotationEvictLeaders, v1alpha1.AnnotationRemoveFirst} { // a user's, which stay
 			if value, there := s.Instances[at].Annotations[key]; there {
 				metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, value)
 			}
@@ -294,7 +294,7 @@ func TestOnlyRestartsThatKeepTheirPlaceAreDoneTogether(t *testing.T) {
 	assert.Empty(t, p.Lease.Batch)
 }
 
-// One that does not come back keeps the Lease for all, and is mended by reverting.
+// One that does not come back keeps the Lease for all, and is fixed by reverting.
 func TestACompanionThatDoesNotComeBackKeepsTheLease(t *testing.T) {
 	g, s := zones(t)
 	s = taken(s, decided(t, g, s, nil))
@@ -355,7 +355,7 @@ func desired(t *testing.T, p groupPlan, name string) *v1alpha1.Instance {
 
 // P5: who does not come back is replaced as the message says, by deleting its
 // Instance, and the Lease goes on to the one that comes with the whole batch.
-func TestADeletedHolderOfAZonesRestartIsMadeAnew(t *testing.T) {
+func TestADeletedHolderOfAZonesRestartIsRecreated(t *testing.T) {
 	g, s := halted(t)
 	s.PD.Stores[0].State = pd.StateDown
 	s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
@@ -391,7 +391,7 @@ func TestADeletedHolderOfAZonesRestartIsMadeAnew(t *testing.T) {
 }
 
 // P5: another member of the batch likewise. PD forgets first what was begun with it.
-func TestADeletedMemberOfABatchIsMadeAnew(t *testing.T) {
+func TestADeletedMemberOfABatchIsRecreated(t *testing.T) {
 	g, s := halted(t)
 	s.PD.Stores[3].State = pd.StateDown
 	s.Instances[3].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
@@ -403,7 +403,7 @@ func TestADeletedMemberOfABatchIsMadeAnew(t *testing.T) {
 	assert.False(t, p.Lease.Release)
 }
 
-// KV-15: one that was made anew, with its finalizer taken off, and serves already
+// KV-15: one that was recreated, with its finalizer taken off, and serves already
 // leads again before the Lease is given back.
 func TestACompanionThatHasComeUnmarkedLeadsAgain(t *testing.T) {
 	g, s := halted(t)

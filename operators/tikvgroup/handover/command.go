@@ -25,7 +25,7 @@ func Parse(args []string, env func(string) string) (c Command, err error) {
 	c.Line, err = hook.ParseLine(args, []string{"stop", "start"}, func(set *flag.FlagSet) {
 		set.StringVar(&c.Job.PD, "pd", "", "base URL of PD")
 		set.StringVar(&c.Job.Address, "address", "", "address that the store advertises; $(NAME) stands for a variable")
-		set.StringVar(&c.Job.Record, "record", "", "file that tells that leaders were given away")
+		set.StringVar(&c.Job.Record, "record", "", "file that records that leaders were given away")
 		c.Job.TLS.Flags(set)
 		set.DurationVar(&c.Within, "within", 0, "for how long")
 	})

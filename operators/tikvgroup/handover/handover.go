@@ -45,12 +45,12 @@ type Job struct {
 	Record string
 	// Poll is how often PD is asked; 250 ms if zero.
 	Poll time.Duration
-	// Say tells a person what is done; nil for nobody.
+	// Say reports progress to the user; nil reports none.
 	Say hook.Say
 }
 
 // Stop gives the leaders of the store away before its process is stopped, until the
-// context ends. It returns at once when nobody else could lead, and for a store that
+// context ends. It returns at once when no other store could lead, and for a store that
 // PD does not list or that does not serve. An error says why the process is stopped
 // with leaders.
 func (j Job) Stop(ctx context.Context) error {
@@ -75,7 +75,7 @@ func (j Job) Stop(ctx context.Context) error {
 		}
 		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
 			if left < 0 {
-				return fmt.Errorf("the store is stopped with its leaders, for PD did not answer in time: %w", errors.Join(err, context.Cause(ctx)))
+				return fmt.Errorf("the store is stopped with its leaders, because PD did not answer in time: %w", errors.Join(err, context.Cause(ctx)))
 			}
 			return fmt.Errorf("the store is stopped with %d leaders, which it could not give away in time", left)
 		}
@@ -130,7 +130,7 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 }
 
 // Start lets the store lead again if Stop has kept leaders away from it. An error says
-// that PD could not be told until the context ended: the store would lead nothing, and
+// that PD could not be reached until the context ended: the store would lead nothing, and
 // its process has to be started again.
 func (j Job) Start(ctx context.Context) error {
 	id, recorded, err := j.recorded()

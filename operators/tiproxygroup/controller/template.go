@@ -94,7 +94,7 @@ func config(g *v1alpha1.TiProxyGroup) (map[string]string, []string) {
 		"api.addr":       workload.ListenAddress(g, v1alpha1.PortTiProxyAPI),
 		"proxy.addr":     workload.ListenAddress(g, v1alpha1.PortTiProxy),
 		"proxy.pd-addrs": names.HostPort(names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
-		// Before it is told to stop, load balancers have noticed.
+		// Load balancers have noticed before it gets the signal to stop.
 		"proxy.graceful-wait-before-shutdown": int64(0),
 		"proxy.graceful-close-conn-timeout":   shutdown(g).closing,
 	}, security(g)

@@ -45,7 +45,7 @@ type Job struct {
 	Poll time.Duration
 	// TLS is how it is asked over TLS.
 	TLS hook.TLS
-	// Say tells a person what is done; nil for nobody.
+	// Say reports progress to the user; nil reports none.
 	Say hook.Say
 }
 

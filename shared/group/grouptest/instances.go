@@ -118,7 +118,7 @@ func (s *Stage) Member(m groupstatus.Member) {
 	s.touch(before, i)
 }
 
-// Delete deletes an Instance as a person does; it goes when its finalizers have.
+// Delete deletes an Instance as a user does; it goes when its finalizers have.
 func (s *Stage) Delete(name string) {
 	if i := s.instances[name]; i != nil && i.DeletionTimestamp == nil {
 		i.DeletionTimestamp, i.ResourceVersion = ptr.To(metav1.NewTime(s.Now)), s.version()
@@ -126,7 +126,7 @@ func (s *Stage) Delete(name string) {
 	}
 }
 
-// Annotate annotates an Instance as a person does.
+// Annotate annotates an Instance as a user does.
 func (s *Stage) Annotate(name, key, value string) {
 	if i := s.instances[name]; i != nil {
 		metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, value)

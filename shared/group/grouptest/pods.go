@@ -148,7 +148,7 @@ func (s *Stage) Start(name string) {
 	}
 }
 
-// Kill lets the pod of an Instance vanish, as when somebody deletes it.
+// Kill lets the pod of an Instance vanish, as when a user deletes it.
 func (s *Stage) Kill(name string) { delete(s.pods, name) }
 
 // Break makes the pod of an Instance fail.
@@ -161,7 +161,7 @@ func (s *Stage) Break(name string) {
 // Advance lets every instance operator and pod do all that they can, by slot.
 func (s *Stage) Advance() { s.AdvanceIn(s.Names()) }
 
-// AdvanceIn is Advance in another order: who is slow is for the test to say.
+// AdvanceIn is Advance in another order: the test chooses which is slow.
 func (s *Stage) AdvanceIn(names []string) {
 	for range 3 {
 		for _, name := range names {

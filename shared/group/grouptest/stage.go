@@ -37,8 +37,8 @@ type Stage struct {
 	View pd.View
 	// Others are the other groups of the cluster.
 	Others []v1alpha1.Group
-	// OnStop is told of every pod that is stopped while it serves, and how many
-	// others serve then; nil for nobody.
+	// OnStop is called for every pod that is stopped while it serves, and how many
+	// others serve then; nil for none.
 	OnStop func(pod Pod, others int)
 
 	instances map[string]*v1alpha1.Instance

@@ -113,11 +113,11 @@ func Fill[C any](slots int, choices []C, visit func([]C)) {
 }
 
 // Unsaid returns what an outcome that is not Done lacks: a known reason, a line for
-// a person, and a time to look again. Nothing of an enumeration needs a person.
+// a user, and a time to look again. Nothing of an enumeration needs a user.
 func Unsaid(o step.Outcome, known []string) []string {
 	var out []string
 	if o.Kind == step.KindStall || o.Kind == step.KindFail {
-		out = append(out, "nothing of this needs a person")
+		out = append(out, "nothing of this needs a user")
 	}
 	if o.After <= 0 || o.Message == "" || strings.ContainsAny(o.Message, "\r\n") || o.Kind == step.KindWait && o.Source == "" {
 		out = append(out, fmt.Sprintf("a bare wait: %+v", o))

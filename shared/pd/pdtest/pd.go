@@ -52,7 +52,7 @@ func (p *PD) Refuse(err error) {
 	p.refuse = err
 }
 
-// Slow has a store that is told to go be seen Offline by that many polls; by
+// Slow has a store that is deleted be seen Offline by that many polls; by
 // default it goes at once.
 func (p *PD) Slow(polls int) {
 	p.mu.Lock()
@@ -60,7 +60,7 @@ func (p *PD) Slow(polls int) {
 	p.slow = polls
 }
 
-// Hold has leaders stay where they are whoever evicts them, or move again.
+// Hold has leaders stay where they are whatever evicts them, or move again.
 func (p *PD) Hold(held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 // Stores is what of PD's answer to /stores is of interest. The client
 // library's own type leaves out the node state, by which a store that has just
-// registered is told from a dead one.
+// registered is distinguished from a dead one.
 type Stores struct {
 	stores []store
 }

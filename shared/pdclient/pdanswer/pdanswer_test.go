@@ -42,7 +42,7 @@ func TestP10WhichAnswersAreBelieved(t *testing.T) {
 		"one more peer":                         {peers(maxLabels + 1), regions(1, true), "it has something with 65 peers, more than 64"},
 		"no list at all":                        {`{"kvs":null}`, &Keys{}, ""},
 		"something else than a list":            {`{"kvs":{}}`, &Keys{}, "its keys are no list"},
-		"something else than an object":         {`[]`, &Keys{}, "it is no object"},
+		"something else than an object":         {`[]`, &Keys{}, "it is not an object"},
 		"what nobody asked for is passed over":  {`{"header":{"revision":"9"},"kvs":[],"more":[[1]]}`, &Keys{}, ""},
 		"one element that is too long":          {`{"kvs":[{"key":"` + strings.Repeat("A", 2*maxPiece) + `"}]}`, &Keys{}, "a part of it is longer than 65536 bytes"},
 		"more after the answer":                 {`{"kvs":[]} {}`, &Keys{}, "there is more after it"},

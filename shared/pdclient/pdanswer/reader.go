@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// What an answer of PD may hold at most. Whoever owns the namespace decides what
+// What an answer of PD may hold at most. The owner of the namespace decides what
 // answers at PD's address, and an operator has 128 MiB for all of them: without these
 // bounds 8 MiB of empty stores take 1.6 GiB.
 const (
@@ -160,7 +160,7 @@ func (r *reader) finish() error {
 
 var (
 	errTooLong  = errors.New("it is too long")
-	errNoObject = errors.New("it is no object")
+	errNoObject = errors.New("it is not an object")
 	errMore     = errors.New("there is more after it")
 )
 

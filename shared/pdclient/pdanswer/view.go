@@ -51,7 +51,7 @@ func AddMembers(v *pd.View, call string, answer Members) error {
 	return nil
 }
 
-// AddHealth marks the members that are healthy. Who is not listed as a member
+// AddHealth marks the members that are healthy. One not listed as a member
 // is passed over.
 func AddHealth(v *pd.View, answer Health) {
 	for i := range v.Members {

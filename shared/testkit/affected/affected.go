@@ -75,7 +75,7 @@ func Modules(changed, apart string, modules []string) []string {
 	return modules
 }
 
-// ImportPath is the import path of a package, as a person names it from the root of the
+// ImportPath is the import path of a package, as a user names it from the root of the
 // repository: ./shared/store or shared/store/.
 func ImportPath(root, name string) (string, error) {
 	clean := path.Clean(filepath.ToSlash(name))

@@ -86,7 +86,7 @@ func (p place) ensure(ctx context.Context, table map[string]program, names []str
 		return fmt.Errorf("wait for another build of %s: %w", p.module.dir, err)
 	}
 	defer unlock()
-	// Whoever held the lock may have built just these.
+	// The process that held the lock may have built just these.
 	missing := p.missing(names)
 	if len(missing) == 0 {
 		return nil
@@ -154,7 +154,7 @@ func (p place) command(ctx context.Context, compiler string, args ...string) *ex
 	return cmd
 }
 
-// count is how many packages a build compiles at most; 0 if that can't be told.
+// count is how many packages a build compiles at most; 0 if that is unknown.
 func (p place) count(ctx context.Context, compiler string, packages []string) int {
 	args := append([]string{"list", "-deps"}, p.flags...)
 	out, err := p.command(ctx, compiler, append(args, packages...)...).Output()
@@ -201,7 +201,7 @@ func linkerFlags(module toolModule, version string) string {
 }
 
 // fingerprint is a short hash of all that decides what a build yields, but for
-// the compiler: a new patch release of Go is no reason to build Kubernetes anew.
+// the compiler: a new patch release of Go is no reason to build Kubernetes again.
 func fingerprint(mod, sum, own []byte, flags []string) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{mod, sum, own, []byte(strings.Join(flags, " ")), []byte(runtime.GOOS + "/" + runtime.GOARCH)} {

@@ -31,7 +31,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		// the lock must not stay with us.
 		go func() {
 			err := <-locked
-			_ = errors.Join(err, file.Close()) // nobody is left to tell
+			_ = errors.Join(err, file.Close()) // nothing is left that could report it
 		}()
 		return nil, ctx.Err()
 	}

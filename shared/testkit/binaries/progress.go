@@ -97,7 +97,7 @@ func (p *Progress) Complaints() string {
 // Stop ends it.
 func (p *Progress) Stop() { close(p.ended) }
 
-// Duration writes a time as a person says it: 40 s, 4 min, 1 min 20 s.
+// Duration writes a time as a user says it: 40 s, 4 min, 1 min 20 s.
 func Duration(d time.Duration) string {
 	d = d.Round(time.Second)
 	minutes, seconds := d/time.Minute, d%time.Minute/time.Second

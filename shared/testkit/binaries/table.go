@@ -7,7 +7,7 @@ import (
 )
 
 // Releases that the database's programs tell of themselves. Their modules are
-// pinned by commits, whose pseudo-versions say nothing to PD or to a person, and
+// pinned by commits, whose pseudo-versions say nothing to PD or to a user, and
 // which lie near these releases: PD of April 2024, TiDB of November 2025, and of
 // July 2024 for the older one. There is one commit of PD for both.
 const (
@@ -35,7 +35,7 @@ type toolModule struct {
 	// linker holds further flags of the linker.
 	linker []string
 	// estimate is how long the first build of the whole module takes on two
-	// cores, as shown to the person who waits for it.
+	// cores, as shown to the user who waits for it.
 	estimate time.Duration
 }
 

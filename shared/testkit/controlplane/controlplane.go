@@ -78,7 +78,7 @@ type ControlPlane struct {
 
 	env  *envtest.Environment
 	root string
-	// token is the administrator's: the API server verifies a client's certificate anew with
+	// token is the administrator's: the API server verifies a client's certificate again with
 	// each request, which takes 6 % of its processor time in the rig.
 	token    string
 	manager  *process

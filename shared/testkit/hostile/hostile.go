@@ -80,7 +80,7 @@ func attempts(cluster string) []Attempt {
 	}
 }
 
-// Into merges an attempt's spec into one, as somebody who may write it could, and says
+// Into merges an attempt's spec into one, as a user who may write it could, and says
 // whether anybody could: a spec that cannot be read, or is longer than what the API server
 // takes, never comes to an operator.
 func Into(spec any, replicas func() int32, a Attempt) bool {
@@ -125,7 +125,7 @@ func New(t testing.TB, cluster string) *PD {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = io.WriteString(w, text) // who asks may have heard enough
+		_, _ = io.WriteString(w, text) // the client may have closed the connection
 	}))
 	t.Cleanup(server.Close)
 	client, err := pdclient.NewDialer(server.URL, pdclient.WithConfig())(types.NamespacedName{Namespace: "ns", Name: "basic-pd"})

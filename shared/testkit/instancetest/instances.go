@@ -35,7 +35,7 @@ func Restarting(i *v1alpha1.Instance) *v1alpha1.Instance {
 	return i
 }
 
-// ToReplace is a member that a person wants replaced.
+// ToReplace is a member that a user wants replaced.
 func ToReplace(i *v1alpha1.Instance) *v1alpha1.Instance {
 	i.Annotations = map[string]string{v1alpha1.AnnotationReplace: ""}
 	return i

@@ -180,7 +180,7 @@ func (c *checker) documented(table []groups.ConditionInfo, condition metav1.Cond
 
 // core checks how the core conditions go together.
 func (c *checker) core(conditions []metav1.Condition) {
-	// Ready and Stalled go together: a group serves on while a person mends an
+	// Ready and Stalled go together: a group serves on while a user fixes an
 	// edit of its spec that cannot be followed.
 	stalled, reconciling := status(conditions, groups.ConditionStalled), status(conditions, groups.ConditionReconciling)
 	if reconciling == metav1.ConditionTrue && stalled == metav1.ConditionTrue {

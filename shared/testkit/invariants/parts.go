@@ -15,7 +15,7 @@ import (
 func (c *checker) parts(conditions []metav1.Condition) {
 	if status(conditions, groups.ConditionReady) == metav1.ConditionTrue {
 		for _, part := range readyParts(c.obj.GetKind()) {
-			// Unknown keeps an object Ready for a while: nobody said that it is not.
+			// Unknown keeps an object Ready for a while: nothing says that it is not.
 			if status(conditions, part) == metav1.ConditionFalse {
 				c.report("Ready is True although %s is False", part)
 			}

@@ -37,7 +37,7 @@ type addresses struct {
 // own are this process's addresses.
 var own addresses
 
-// Host returns an IP address that nobody else uses.
+// Host returns an IP address that nothing else uses.
 func Host(t testing.TB) string {
 	t.Helper()
 	host, err := own.next(t.Context())
@@ -47,7 +47,7 @@ func Host(t testing.TB) string {
 	return host
 }
 
-// Address returns host:port of a host that nobody else uses.
+// Address returns host:port of a host that nothing else uses.
 func Address(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort(Host(t), strconv.Itoa(port))
@@ -65,7 +65,7 @@ func (a *addresses) next(ctx context.Context) (string, error) {
 	return ip(a.block, a.last), nil
 }
 
-// hold takes the next block that nobody has. Processes begin at different ones.
+// hold takes the next free block. Processes begin at different ones.
 func (a *addresses) hold(ctx context.Context) error {
 	if len(a.held) == 0 {
 		a.block = first + os.Getpid()%(end-first)

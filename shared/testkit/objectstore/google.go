@@ -7,7 +7,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
-// Google is a server of Google Cloud Storage, which asks nobody who he is.
+// Google is a server of Google Cloud Storage, which asks no client for credentials.
 type Google struct {
 	// Address to listen at, host:port.
 	Address string

@@ -78,7 +78,7 @@ func start(ctx context.Context, program, address string, args ...string) (ended 
 	return end, nil
 }
 
-// listening returns when somebody listens.
+// listening returns when a server listens.
 func listening(ctx context.Context, address string, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()

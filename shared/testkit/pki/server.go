@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Server is how one serves who has the certificate of a Secret, and answers those alone whose
+// Server is a TLS server with the certificate of a Secret, and answers those alone whose
 // certificate its CA has signed.
 func Server(data map[string][]byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(data[v1alpha1.TLSKeyCert], data[v1alpha1.TLSKeyKey])

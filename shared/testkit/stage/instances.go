@@ -34,7 +34,7 @@ import (
 // pod is ready at once unless the test says otherwise, an Instance is Ready
 // when its pod is and its gates are True. One that is deleted runs on until its
 // group's operator lets it go, or there is no group. then is told of every version of an
-// Instance that has been played; nil is nobody.
+// Instance that has been played; nil is none.
 func (s *Stage) PlayInstances(then func(context.Context, *v1alpha1.Instance)) {
 	s.Helper()
 	s.Follow(&v1alpha1.InstanceList{}, func(ctx context.Context, o client.Object) {
@@ -94,7 +94,7 @@ func (s *Stage) SetDown(instance string, down bool) {
 }
 
 // goes reports whether a deleted Instance goes, as its member has left or its group is gone
-// or going: nobody else releases it then.
+// or going: nothing else releases it then.
 func (s *Stage) goes(ctx context.Context, i *v1alpha1.Instance) bool {
 	s.Helper()
 	if member.HasMemberFinalizer(i) {
@@ -217,7 +217,7 @@ func (s *Stage) run(i *v1alpha1.Instance) pod {
 	return pod
 }
 
-// address gives every pod a loopback address of its own, where nobody listens.
+// address gives every pod a loopback address of its own, where nothing listens.
 func address(pod types.UID) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(pod)) // a hash never fails to write
@@ -252,7 +252,7 @@ func (s *Stage) Store(instance string, change func(*pd.Store)) {
 	})
 }
 
-// StoreID returns the ID of an Instance's store, once its operator has told it.
+// StoreID returns the ID of an Instance's store, once its operator has reported it.
 func (s *Stage) StoreID(instance string) (id string) {
 	s.Helper()
 	require.Eventually(s, func() bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 )
 
-// Holder returns who holds the cluster's disruption Lease, empty if nobody does.
+// Holder returns who holds the cluster's disruption Lease, empty if none does.
 func (s *Stage) Holder() string {
 	var l coordinationv1.Lease
 	if s.Client.Get(s.Context(), s.Key(lease.Name(PDGroupName)), &l) != nil {

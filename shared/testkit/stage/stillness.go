@@ -60,7 +60,7 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList 
 	return list
 }
 
-// Settled waits until nobody writes any more, and returns the Versions. PD is polled
+// Settled waits until nothing is written any more, and returns the Versions. PD is polled
 // once a second after something has moved, and what it says then may be written.
 func (s *Stage) Settled() map[string]string {
 	s.Helper()
@@ -73,7 +73,7 @@ func (s *Stage) Settled() map[string]string {
 	return versions
 }
 
-// Still requires that nobody writes anything for a while, Events included, once what
+// Still requires that nothing is written for a while, Events included, once what
 // was under way has been written.
 func (s *Stage) Still(d time.Duration) {
 	s.Helper()
@@ -88,7 +88,7 @@ func (s *Stage) Still(d time.Duration) {
 	defer end.Stop()
 	select {
 	case what := <-writes:
-		require.Fail(s, "somebody writes while nothing changes", what)
+		require.Fail(s, "there are writes while nothing changes", what)
 	case <-end.C:
 	}
 }

@@ -31,7 +31,7 @@ type Options struct {
 	// Optional makes a database that does not answer no error. That nothing was checked is
 	// said all the same.
 	Optional bool
-	// Out is told what is checked and what is found.
+	// Out gets what is checked and what is found.
 	Out io.Writer
 }
 

@@ -10,13 +10,13 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// mendDelay is for how long what only a person can mend may look as if it went by
+// graceDelay is for how long what only a user can fix may look as if it went by
 // itself: an image that a registry has just not delivered, a crash that is the only one.
-const mendDelay = 30 * time.Second
+const graceDelay = 30 * time.Second
 
-// Mendable returns how long it takes until a wait counts as one for a person; zero if
+// GraceLeft returns how long it takes until a wait counts as one for a user; zero if
 // it does, negative if it never will.
-func Mendable(set *conditions.Set, o step.Outcome, now time.Time) time.Duration {
+func GraceLeft(set *conditions.Set, o step.Outcome, now time.Time) time.Duration {
 	part := v1alpha1.ConditionPodReady
 	switch o.Reason {
 	case v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodRejected:
@@ -29,12 +29,12 @@ func Mendable(set *conditions.Set, o step.Outcome, now time.Time) time.Duration 
 	if c.Status != metav1.ConditionFalse || c.Reason != o.Reason || o.Kind != step.KindWait && o.Kind != step.KindFail {
 		return -1
 	}
-	return max(mendDelay-now.Sub(c.LastTransitionTime.Time), 0)
+	return max(graceDelay-now.Sub(c.LastTransitionTime.Time), 0)
 }
 
-// Mend makes a wait that has lasted a stall, which is what a pipeline goes by.
-func Mend(set *conditions.Set, o step.Outcome, now time.Time) step.Outcome {
-	if Mendable(set, o, now) == 0 {
+// StallAfterGrace makes a wait that has lasted a stall, which is what a pipeline goes by.
+func StallAfterGrace(set *conditions.Set, o step.Outcome, now time.Time) step.Outcome {
+	if GraceLeft(set, o, now) == 0 {
 		o.Kind = step.KindStall
 	}
 	return o
