@@ -31,7 +31,7 @@ type Flags struct {
 	// ProbeAddress to serve /healthz and /readyz on; "0" turns them off.
 	ProbeAddress string
 	// ProfilingAddress to serve profiles of the processor, heap and goroutines on, to
-	// whoever connects; empty or "0" is none.
+	// every client that connects; empty or "0" is none.
 	ProfilingAddress string
 	// LeaderElect lets only one of several replicas act.
 	LeaderElect bool

@@ -1,4 +1,4 @@
-// Package relist makes informers that list all their objects anew every so often, in case an
+// Package relist makes informers that list all their objects again every so often, in case an
 // event of a watch was lost.
 //
 // In goes a period; out comes a function that makes informers for controller-runtime's cache,

@@ -4,6 +4,6 @@
 //
 // In go the store's address and PD's; out come orders to PD, and an error if leaders are left.
 // What it has told PD is recorded in a file beside the store's data, before PD is told: by that
-// alone is taken back what it has begun. What a person or an operator keeps away from the store
+// alone is taken back what it has begun. What a user or an operator keeps away from the store
 // has no such file, and stays.
 package handover

@@ -43,7 +43,7 @@ func Split(tests []Test, changed string) (run, left []string) {
 	return run, left
 }
 
-// Untested tells a person which tests were left out, and how to run them. Left are import
+// Untested says which tests were left out, and how to run them. Left are import
 // paths, by module.
 func Untested(changed string, modules []string, left map[string][]string) string {
 	var out strings.Builder

@@ -1,4 +1,4 @@
-// Package hostile gives the fuzz tests of the operators what a person or a program that means
+// Package hostile gives the fuzz tests of the operators what a user or a program that means
 // harm may hand to one.
 //
 // In go bytes of the fuzzer; out come a spec, a text of configuration and the answers of a PD,
