@@ -231,6 +231,8 @@ type Operation struct {
 	// FailedLong on those that stay; any number if absent.
 	Failed     *int `json:"failed,omitempty"`
 	FailedLong *int `json:"failedLong,omitempty"`
+	// FailedLongAtLeast is how many have to fail on those that stay.
+	FailedLongAtLeast int `json:"failedLongAtLeast,omitempty"`
 	// Pause is how long any session may be without a success while it wants one; any time if
 	// absent.
 	Pause *metav1.Duration `json:"pause,omitempty"`

@@ -123,6 +123,9 @@ func (o Operation) judge(seen workload.Operation) error {
 	if o.FailedLong != nil && seen.FailedLong > *o.FailedLong {
 		errs = append(errs, fmt.Errorf("%d statements failed on long connections, not %d", seen.FailedLong, *o.FailedLong))
 	}
+	if seen.FailedLong < o.FailedLongAtLeast {
+		errs = append(errs, fmt.Errorf("%d statements failed on long connections, and not at least %d", seen.FailedLong, o.FailedLongAtLeast))
+	}
 	if o.Pause != nil && seen.Pause.Duration > o.Pause.Duration {
 		errs = append(errs, fmt.Errorf("a session paused for %s, not %s", seen.Pause.Duration.Round(time.Millisecond), o.Pause.Duration))
 	}

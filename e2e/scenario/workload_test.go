@@ -100,6 +100,7 @@ func TestAnOperationIsJudgedByWhatItCosts(t *testing.T) {
 		"a pause":                    {"{name: x, pause: 300ms, steps: [{crash: {pod: stall}}]}", "a session paused for"},
 		"a failed statement":         {"{name: x, failed: 0, steps: [{crash: {pod: cut}}]}", "statements failed, not 0"},
 		"one on a long connection":   {"{name: x, failedLong: 0, steps: [{crash: {pod: cut}}]}", "statements failed on long connections, not 0"},
+		"none on a long connection":  {"{name: x, failedLongAtLeast: 1, steps: [{start: [all]}]}", "0 statements failed on long connections, and not at least 1"},
 		"a lost row":                 {"{name: x, steps: [{sql: {run: DELETE FROM numbers WHERE writer = 0}}]}", "lost rows among them"},
 		"a step that cannot be done": {"{name: x, steps: [{sql: {run: DELETE FROM nothing}}]}", "operation x: step 1, "},
 	} {
@@ -115,7 +116,7 @@ func TestAnOperationIsJudgedByWhatItCosts(t *testing.T) {
 }
 
 func TestWhatAnOperationMayCostIsNoError(t *testing.T) {
-	result, err := run(t, newDatabase(t), "- operation: {name: nothing, steps: [{start: [all]}]}\n- operation: {name: x, failed: 100, failedLong: 100, pause: 20s, steps: [{crash: {pod: cut}}]}")
+	result, err := run(t, newDatabase(t), "- operation: {name: nothing, steps: [{start: [all]}]}\n- operation: {name: x, failed: 100, failedLong: 100, failedLongAtLeast: 1, pause: 20s, steps: [{crash: {pod: cut}}]}")
 	require.NoError(t, err)
 	operation := result.Workload.Operations[1]
 	assert.Equal(t, "x", operation.Name)

@@ -26,6 +26,7 @@ type interceptor struct {
 	slow     *slowLog
 	one      *sync.Mutex
 	sessions func() *server.SessionManager
+	signing  signing
 	running  atomic.Int64
 	total    atomic.Int64
 }
@@ -87,6 +88,9 @@ func (h withSessions) ComResetConnection(c *mysql.Conn) error {
 func (i *interceptor) Query(ctx context.Context, chain server.Chain, c *mysql.Conn, query string,
 	callback func(res *sqltypes.Result, more bool) error,
 ) error {
+	if showStates.MatchString(query) {
+		return i.showStates(ctx, c, callback)
+	}
 	query = rewrite(query)
 	return i.around(ctx, c, query, func() string { return query }, func() error { return chain.ComQuery(ctx, c, query, callback) })
 }
@@ -102,12 +106,28 @@ func (i *interceptor) ParsedQuery(chain server.Chain, c *mysql.Conn, query strin
 func (i *interceptor) MultiQuery(ctx context.Context, chain server.Chain, c *mysql.Conn, query string,
 	callback func(res *sqltypes.Result, more bool) error,
 ) (rest string, err error) {
+	if showStates.MatchString(query) {
+		return "", i.showStates(ctx, c, callback)
+	}
 	query = rewrite(query)
 	err = i.around(ctx, c, query, func() string { return strings.TrimSuffix(query, rest) }, func() (err error) {
 		rest, err = chain.ComMultiQuery(ctx, c, query, callback)
 		return err
 	})
 	return rest, err
+}
+
+// showStates answers what the engine has no words for.
+func (i *interceptor) showStates(ctx context.Context, c *mysql.Conn, callback func(res *sqltypes.Result, more bool) error) error {
+	database, err := currentDatabase(ctx, i.sessions(), c)
+	if err != nil {
+		return err
+	}
+	result, err := i.signing.states(c, database)
+	if err != nil {
+		return err
+	}
+	return callback(result, false)
 }
 
 // Prepare implements server.Interceptor.

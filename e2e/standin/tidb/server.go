@@ -155,7 +155,10 @@ func (s *serving) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.in = &interceptor{log: s.log, journal: s.journal, slow: s.slow, one: &s.engine.one, sessions: func() *server.SessionManager { return s.mysql.SessionManager() }}
+	s.in = &interceptor{
+		log: s.log, journal: s.journal, slow: s.slow, one: &s.engine.one, signing: signingOf(s.c.Document),
+		sessions: func() *server.SessionManager { return s.mysql.SessionManager() },
+	}
 	secured, err := s.c.MySQL.Server(tls.VerifyClientCertIfGiven)
 	if err != nil {
 		return errors.Join(err, client.Close())

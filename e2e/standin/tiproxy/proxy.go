@@ -167,7 +167,7 @@ func (p *Proxy) ComInitDB(c *mysql.Conn, db string) error {
 	if !connected {
 		return nil
 	}
-	_, err := s.query(context.Background(), p, "USE `"+strings.ReplaceAll(db, "`", "``")+"`")
+	_, err := s.query(context.Background(), p, c, "USE `"+strings.ReplaceAll(db, "`", "``")+"`")
 	return err
 }
 
@@ -177,7 +177,7 @@ func (p *Proxy) ComQuery(ctx context.Context, c *mysql.Conn, query string, answe
 	s.mu.Lock()
 	s.user = c.User
 	s.mu.Unlock()
-	result, err := s.query(ctx, p, query)
+	result, err := s.query(ctx, p, c, query)
 	if err != nil {
 		return err
 	}
