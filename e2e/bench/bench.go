@@ -99,8 +99,8 @@ type Cost struct {
 	Took time.Duration `json:"took"`
 	// Requests by operator, verb and resource.
 	Requests map[rig.Request]int `json:"-"`
-	// Conflicts are the requests that were refused, up to the end of the phase, because the
-	// operator had not seen the newest version of the object.
+	// Conflicts are the requests that were refused in the phase because the operator had not
+	// seen the newest version of the object.
 	Conflicts map[rig.Request]int `json:"-"`
 	// Writes of all operators, conflicts included.
 	Writes int `json:"writes"`

@@ -7,6 +7,7 @@
 //	bench -clusters 10 -bad 10              one in ten never becomes Ready
 //	bench -clusters 20 -edits 50            how soon an edit is acted on while 20 clusters start
 //	bench -clusters 300 -at-a-time 100      what clusters cost among those that are there
+//	bench -operations 5 -changes            what scaling, restarts and the end of a cluster cost, five times
 //	bench -clusters 8 -adapter other.yaml   another operator and ours, side by side
 //	bench -clusters 4 -foreign 200          among objects of nobody, and without; -processes for memory
 package main
@@ -55,6 +56,8 @@ type options struct {
 	stores    int
 	base      string
 	adapter   string
+
+	operations int
 }
 
 func run() int {
@@ -87,6 +90,7 @@ func run() int {
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
 	flag.StringVar(&o.adapter, "adapter", "", "measure our operators and then those of these adapters (files, with a comma between) in the same way, and print both in a table; see bench.Adapter")
+	flag.IntVar(&o.operations, "operations", 0, "measure so many times what operations on one running cluster cost, print each kind of write and the reconciles, with -changes what they changed, and fail for what is not as budgeted")
 	flag.Parse()
 	if err := o.do(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: FAILED:", err)
@@ -109,6 +113,9 @@ func (o options) do(ctx context.Context) error {
 	run, cases, err := o.begin(ctx)
 	if err != nil {
 		return err
+	}
+	if o.operations != 0 {
+		return o.measureOperations(ctx)
 	}
 	for _, c := range cases {
 		if err := o.measure(ctx, c, &run); err != nil {
@@ -140,6 +147,9 @@ func (o options) check() error {
 	others := o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.base != ""
 	if o.edits != 0 && (o.edits < 0 || others || o.idle != 0 && o.atATime == 0) {
 		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
+	}
+	if o.operations != 0 && (o.operations < 0 || others || o.edits != 0 || o.atATime != 0 || o.tls || o.floor || o.stores != 0 || o.record != "") {
+		return errors.New("-operations is a number of runs, and measured alone: try -operations 5 -changes, without other flags")
 	}
 	if o.atATime != 0 && (o.atATime < 0 || others || o.floor || o.stores != 0) {
 		return errors.New("-at-a-time is a number of clusters, and measured alone: try -clusters 300 -at-a-time 100 -idle 1m, without -processes, -foreign, -bad, -restart, -floor, -stores and -base")
@@ -355,6 +365,28 @@ func (o options) measureForeign(ctx context.Context, c bench.Case) ([]bench.Fore
 	return all, errors.Join(errs...)
 }
 
+// measureOperations measures what is done to one cluster, so many times, each on a control
+// plane of its own.
+func (o options) measureOperations(ctx context.Context) error {
+	var errs []error
+	for range o.operations {
+		all, err := on(ctx, bench.Case{Clusters: 1, Changes: o.changes}, func(plane *controlplane.ControlPlane) ([]bench.Measured, error) {
+			return bench.MeasureOperations(ctx, plane, bench.Case{Clusters: 1, Changes: o.changes})
+		})
+		if err != nil {
+			return err
+		}
+		for _, m := range all {
+			fmt.Print(m)
+			printChanges(m.Changes)
+			for _, excess := range bench.Excess(bench.Budgeted(m.Operation), m.Cost) {
+				errs = append(errs, fmt.Errorf("%s: %s", m.Operation, excess))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // compare prints the counts of a run beside those of another one.
 func compare(file string, run bench.Run) error {
 	base, err := bench.Last(file)
@@ -441,16 +473,19 @@ func (o options) print(r bench.Result) {
 			fmt.Printf("%6d × %s %s %s\n", r.Start.Requests[request], request.Operator, request.Verb, request.Resource)
 		}
 	}
-	if o.changes {
-		for _, change := range rig.MostOften(r.Changes) {
-			fmt.Printf("%5d  %-20s %s\n", r.Changes[change], change.Kind, change.Fields)
-		}
-	}
+	printChanges(r.Changes)
 	for at, f := range r.Start.Functions {
 		if at == o.functions {
 			break
 		}
 		fmt.Printf("%10s  %s\n", f.Spent, f.Name)
+	}
+}
+
+// printChanges prints what versions of objects changed, if that was counted.
+func printChanges(changes map[rig.Change]int) {
+	for _, change := range rig.MostOften(changes) {
+		fmt.Printf("%5d  %-20s %s\n", changes[change], change.Kind, change.Fields)
 	}
 }
 
