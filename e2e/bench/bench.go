@@ -40,20 +40,20 @@ type Case struct {
 	Changes bool
 	// TLS has each cluster speak TLS, MySQL too, with certificates of a CA of its own.
 	TLS bool
-	// Foreign is how many ConfigMaps, Secrets and Pods of 100 KiB of nobody there are, of
+	// Foreign is how many foreign ConfigMaps, Secrets and Pods of 100 KiB there are, of
 	// each kind, before the operators start.
 	Foreign int
 	// Stores is how many TiKV stores each cluster has over three zones, which are rolled in
 	// the end; zero for 3 stores and no roll.
 	Stores int
-	// Edits is how often somebody edits one more cluster while others start, at most.
+	// Edits is how often a user edits one more cluster while others start, at most.
 	Edits int
 }
 
 // storeTime is how long the start or restart of one store may take.
 const storeTime = 10 * time.Second
 
-// foreignTime is how long one object of nobody may take to be made.
+// foreignTime is how long one foreign object may take to be made.
 const foreignTime = time.Second
 
 // deadline bounds a whole run of the case.
@@ -99,8 +99,8 @@ type Cost struct {
 	Took time.Duration `json:"took"`
 	// Requests by operator, verb and resource.
 	Requests map[rig.Request]int `json:"-"`
-	// Conflicts are the requests that were refused, up to the end of the phase, because the
-	// operator had not seen the newest version of the object.
+	// Conflicts are the requests that were refused in the phase because the operator had not
+	// seen the newest version of the object.
 	Conflicts map[rig.Request]int `json:"-"`
 	// Writes of all operators, conflicts included.
 	Writes int `json:"writes"`

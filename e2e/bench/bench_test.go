@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func operate(run func(context.Context) error) int {
 func TestTheStartOfAClusterStaysWithinItsBudget(t *testing.T) {
 	result, err := Measure(t.Context(), plane, Case{Clusters: 1, Idle: 15 * time.Second, Restart: true})
 	require.NoError(t, err)
-	assert.Empty(t, Excess(result.Start))
+	assert.Empty(t, Excess(Start(), result.Start))
 	assert.Positive(t, result.Start.Operators())
 	assert.Less(t, result.Start.Operators(), result.Took*4)
 	assert.Positive(t, result.Start.ControlPlane["kube-apiserver"])
@@ -92,30 +93,85 @@ func TestTheLastRunWithFiguresIsTheOneToCompareWith(t *testing.T) {
 	require.ErrorContains(t, err, "no run with figures")
 }
 
-func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
-	requests := map[rig.Request]int{{Operator: "tikvgroup", Verb: "list", Resource: "pods"}: 7}
-	for _, w := range Budget() {
-		request := rig.Request{Operator: w.Operator, Verb: w.Verb, Resource: w.Resource}
-		assert.NotContains(t, requests, request, "each kind of write has one line")
-		assert.True(t, request.Writes())
-		assert.NotEmpty(t, w.Why)
-		requests[request] = w.AtLeast
+// A new write has to be put into the budget, with what it is for. All run on one cluster: what is
+// left over by one is written in the next, and is too much there.
+func TestOperationsOnAClusterStayWithinTheirBudgets(t *testing.T) {
+	all, err := MeasureOperations(t.Context(), plane, Case{Clusters: 1})
+	require.NoError(t, err)
+	var measured []string
+	for _, m := range all {
+		measured = append(measured, m.Operation)
+		assert.Empty(t, Excess(Budgeted(m.Operation), m.Cost), "%s", m)
 	}
-	assert.Empty(t, Excess(Cost{Requests: requests}))
+	var budgeted []string
+	for _, o := range Budgets() {
+		budgeted = append(budgeted, o.Name)
+	}
+	assert.Equal(t, budgeted, append([]string{startCluster}, measured...), "each budget is held, and no operation is without one")
+}
 
-	requests[rig.Request{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}] = 4
-	requests[rig.Request{Operator: "tidbgroup", Verb: "patch", Resource: "tidbgroups/status"}] = 100
-	requests[rig.Request{Operator: "tidbgroup", Verb: "delete", Resource: "pods"}] = 1
-	delete(requests, rig.Request{Operator: "instance", Verb: "create", Resource: "pods"})
+func TestEachKindOfWriteHasOneLineInABudget(t *testing.T) {
+	for _, o := range Budgets() {
+		t.Run(o.Name, func(t *testing.T) {
+			assert.NotEmpty(t, o.What)
+			requests := map[rig.Request]int{}
+			for _, w := range o.Writes {
+				request := rig.Request{Operator: w.Operator, Verb: w.Verb, Resource: w.Resource}
+				assert.NotContains(t, requests, request)
+				assert.True(t, request.Writes())
+				assert.NotEmpty(t, w.Why)
+				assert.LessOrEqual(t, w.AtLeast, w.Most)
+				assert.Positive(t, w.Most)
+				requests[request] = w.AtLeast
+			}
+			for controller, n := range o.Reconciles {
+				assert.Positive(t, n.Seen, controller)
+				assert.Greater(t, n.Most, n.Seen, controller)
+			}
+			assert.Empty(t, Excess(o, Cost{Requests: requests}))
+			assert.Equal(t, o, Budgeted(o.Name))
+		})
+	}
+}
+
+func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
+	budget := Operation{Name: "one", Reconciles: map[string]Reconciled{"instance": {Seen: 5, Most: 10}}, Writes: []Write{
+		{"instance", "create", "pods", 8, 8, "one for each member"},
+		{"tikvgroup", "patch", "instances", 3, 3, "the Instances"},
+		{"tidbgroup", "patch", "tidbgroups/status", 3, 12, "Ready"},
+	}}
+	requests := map[rig.Request]int{
+		{Operator: "tikvgroup", Verb: "list", Resource: "pods"}:               7,
+		{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}:         4,
+		{Operator: "tidbgroup", Verb: "patch", Resource: "tidbgroups/status"}: 100,
+		{Operator: "tidbgroup", Verb: "delete", Resource: "pods"}:             1,
+	}
+	reconciles := map[string]int{"instance": 11, "tidbgroup": 1, "pod-actor": 1000, "backup": 0}
 	assert.Equal(t, []string{
 		"instance: create pods: 0 times, not 8",
 		"tikvgroup: patch instances: 4 times, not 3",
 		"tidbgroup: patch tidbgroups/status: 100 times, not 3 to 12",
 		"tidbgroup: delete pods: 1 times, which no line of the budget allows",
-	}, Excess(Cost{Requests: requests}))
+		"instance: 11 reconciles, not at most 10",
+		"tidbgroup: 1 reconciles, not at most 0",
+	}, Excess(budget, Cost{Requests: requests, Reconciles: reconciles}))
 
 	refused := map[rig.Request]int{{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}: 1}
-	assert.NotContains(t, Excess(Cost{Requests: requests, Conflicts: refused}), "tikvgroup: patch instances: 4 times, not 3")
+	assert.NotContains(t, Excess(budget, Cost{Requests: requests, Conflicts: refused}), "tikvgroup: patch instances: 4 times, not 3")
+
+	assert.Equal(t, []string{"tikvgroup: patch instances: 4 times, which no line of the budget allows"},
+		Excess(Budgeted("nothing of the kind"), Cost{Requests: map[rig.Request]int{{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}: 4}}))
+}
+
+func TestBudgetsAreOnThePage(t *testing.T) {
+	var out strings.Builder
+	budgetTables(&out, []Operation{
+		{Name: "One", What: "It is done.", Writes: []Write{{"instance", "create", "pods", 1, 2, "a member"}}, Reconciles: map[string]Reconciled{"instance": {5, 10}}},
+		{Name: "None", What: "It is looked at.", Reconciles: map[string]Reconciled{"tidbcluster": {1, 2}}},
+	})
+	assert.Contains(t, out.String(), "#### One\n\nIt is done.\n\n| operator | writes | how many | why |\n|---|---|---|---|\n| instance | create pods | 1 to 2 | a member |\n")
+	assert.Contains(t, out.String(), "#### None\n\nIt is looked at.\n\nNothing is written.\n")
+	assert.Contains(t, out.String(), "| operation | instance | tidbcluster |\n|---|---|---|\n| One | 5 (10) | 0 |\n| None | 0 | 1 (2) |\n")
 }
 
 // The simulated world and the garbage collector are nobody's time.

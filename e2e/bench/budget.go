@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 )
 
-// Write is a kind of write that the start of a cluster takes.
+// Write is a kind of write that an operation takes.
 type Write struct {
 	// Operator, Verb and Resource of the requests.
 	Operator, Verb, Resource string
@@ -19,6 +19,24 @@ type Write struct {
 	AtLeast, Most int
 	// Why it is written.
 	Why string
+}
+
+// Operation is something that happens to a cluster of 3 PD, 3 TiKV and 2 TiDB, and all that the
+// operators may write for it.
+type Operation struct {
+	// Name of the operation, and What is done.
+	Name, What string
+	// Writes are all of it, from all quiet to all quiet again.
+	Writes []Write
+	// Reconciles by controller; one that is not named may have none.
+	Reconciles map[string]Reconciled
+}
+
+// Reconciled is how often a controller reconciles in an operation.
+type Reconciled struct {
+	// Seen is how often it was at most when the budget was made; beyond Most something goes
+	// round in circles.
+	Seen, Most int
 }
 
 // Budget lists every write of the start of a cluster of 3 PD, 3 TiKV and 2 TiDB.
@@ -63,29 +81,54 @@ func Budget() []Write {
 	return out
 }
 
-// Excess says what of the writes of one cluster's start is not as budgeted. What a
-// conflict has refused was no write.
-func Excess(start Cost) []string {
-	left := map[rig.Request]int{}
-	for request, n := range start.Requests {
-		if n -= start.Conflicts[request]; request.Writes() && n > 0 {
-			left[request] = n
-		}
-	}
+// Excess says what of an operation's cost is not as budgeted. What a conflict has refused was no
+// write.
+func Excess(of Operation, cost Cost) []string {
+	left := cost.written()
 	var out []string
-	for _, w := range Budget() {
+	for _, w := range of.Writes {
 		request := rig.Request{Operator: w.Operator, Verb: w.Verb, Resource: w.Resource}
 		if n := left[request]; n < w.AtLeast || n > w.Most {
 			out = append(out, fmt.Sprintf("%s: %s %s: %d times, not %s", w.Operator, w.Verb, w.Resource, n, w.span()))
 		}
 		delete(left, request)
 	}
-	for _, request := range slices.SortedFunc(maps.Keys(left), func(a, b rig.Request) int {
-		return cmp.Or(strings.Compare(a.Operator, b.Operator), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Verb, b.Verb))
-	}) {
+	for _, request := range sortedRequests(left) {
 		out = append(out, fmt.Sprintf("%s: %s %s: %d times, which no line of the budget allows", request.Operator, request.Verb, request.Resource, left[request]))
 	}
+	reconciled := cost.ofOperators()
+	for _, name := range slices.Sorted(maps.Keys(reconciled)) {
+		if n, most := reconciled[name], of.Reconciles[name].Most; n > most {
+			out = append(out, fmt.Sprintf("%s: %d reconciles, not at most %d", name, n, most))
+		}
+	}
 	return out
+}
+
+// written are the writes that were not refused for a conflict.
+func (c Cost) written() map[rig.Request]int {
+	out := map[rig.Request]int{}
+	for request, n := range c.Requests {
+		if n -= c.Conflicts[request]; request.Writes() && n > 0 {
+			out[request] = n
+		}
+	}
+	return out
+}
+
+// ofOperators are the reconciles of the operators: those of the simulated world, whose
+// controllers are called actors, cost the operators nothing.
+func (c Cost) ofOperators() map[string]int {
+	out := maps.Clone(c.Reconciles)
+	maps.DeleteFunc(out, func(name string, n int) bool { return n == 0 || strings.HasSuffix(name, rig.ActorSuffix) })
+	return out
+}
+
+// sortedRequests are requests by operator, resource and verb.
+func sortedRequests(counts map[rig.Request]int) []rig.Request {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b rig.Request) int {
+		return cmp.Or(strings.Compare(a.Operator, b.Operator), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Verb, b.Verb))
+	})
 }
 
 func (w Write) span() string {
@@ -93,4 +136,9 @@ func (w Write) span() string {
 		return fmt.Sprint(w.Most)
 	}
 	return fmt.Sprintf("%d to %d", w.AtLeast, w.Most)
+}
+
+// Start is the start of a cluster of 3 PD, 3 TiKV and 2 TiDB.
+func Start() Operation {
+	return Operation{Name: startCluster, What: "A user creates a TidbCluster.", Writes: Budget(), Reconciles: reconciledBy(123, 20, 53, 51, 43)}
 }

@@ -1,11 +1,6 @@
 package bench
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/tidb-groups/tidb-groups/e2e/rig"
-)
+import "fmt"
 
 // tolerated is how much more than before is still the same: counts differ a little from
 // run to run.
@@ -86,14 +81,11 @@ func counts(before, after Result) []Comparison {
 	return out
 }
 
-// reconciled is how often all operators reconciled. What the simulated world reconciles,
-// whose controllers' names end in "-actor", is no operator's.
+// reconciled is how often all operators reconciled.
 func (c Cost) reconciled() int {
 	out := 0
-	for name, n := range c.Reconciles {
-		if !strings.HasSuffix(name, rig.ActorSuffix) {
-			out += n
-		}
+	for _, n := range c.ofOperators() {
+		out += n
 	}
 	return out
 }

@@ -74,7 +74,7 @@ func (e Edits) loads() []underLoad {
 	return slices.DeleteFunc([]underLoad{{"they start", e.Starting}, {"the operators were restarted", e.Restarted}}, func(l underLoad) bool { return len(l.found.Cluster) == 0 })
 }
 
-// underLoad is what goes on while somebody edits.
+// underLoad is what goes on while a user edits.
 type underLoad struct {
 	name  string
 	found Reactions
@@ -158,7 +158,7 @@ func (r *reactions) reach(operator string, config *rest.Config) {
 	})
 }
 
-// MeasureEdits has somebody edit one cluster again and again, while others start, and then
+// MeasureEdits has a user edit one cluster again and again, while others start, and then
 // after each of some restarts.
 func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case) (out Edits, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.deadline()+(editRestarts+1)*clusterTime)

@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 )
 
-// User edits first: somebody edits one cluster while another one starts.
+// User edits first: a user edits one cluster while another one starts.
 func TestEditsAreMeasuredUnderLoad(t *testing.T) {
 	found, err := MeasureEdits(t.Context(), plane, Case{Clusters: 1, Edits: 3})
 	require.NoError(t, err)

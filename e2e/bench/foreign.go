@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// foreignSize is the size of an object of nobody, in bytes.
+	// foreignSize is the size of an foreign object, in bytes.
 	foreignSize = 100 << 10
 	// foreignNamespaces is over how many namespaces they are spread, that of the clusters
 	// among them.
@@ -30,7 +30,7 @@ const (
 	unsure = 8 << 20
 )
 
-// Foreign compares a case with the same case among objects of nobody.
+// Foreign compares a case with the same case among foreign objects.
 type Foreign struct {
 	// Clusters of the case.
 	Clusters int `json:"clusters"`
@@ -42,7 +42,7 @@ type Foreign struct {
 	Found []Comparison `json:"found"`
 }
 
-// fillForeign makes objects of nobody in the clusters' namespace and in others.
+// fillForeign makes foreign objects in the clusters' namespace and in others.
 func fillForeign(ctx context.Context, plane *controlplane.ControlPlane, own string, each int) error {
 	if each == 0 {
 		return nil
@@ -74,7 +74,7 @@ func fillForeign(ctx context.Context, plane *controlplane.ControlPlane, own stri
 	return making.Wait()
 }
 
-// foreignName begins the names of all objects of nobody.
+// foreignName begins the names of all foreign objects.
 const foreignName = "object-of-nobody"
 
 // foreignObjects are a ConfigMap, a Secret and a Pod.
@@ -92,7 +92,7 @@ func foreignObjects(namespace, name string) []client.Object {
 	}
 }
 
-// idlePod is a pod of nobody, as the Pod Security Standard "restricted" asks for.
+// idlePod is a foreign pod, as the Pod Security Standard "restricted" asks for.
 func idlePod() corev1.PodSpec {
 	return corev1.PodSpec{
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
@@ -102,7 +102,7 @@ func idlePod() corev1.PodSpec {
 	}
 }
 
-// ForeignCounts compares what operators wrote and read without objects of nobody and among
+// ForeignCounts compares what operators wrote and read without foreign objects and among
 // them, and the time.
 func ForeignCounts(without, with Result, each int) Foreign {
 	out := Foreign{Clusters: with.Clusters, Each: each, How: "in the process of the simulated world"}
@@ -137,23 +137,23 @@ func times(clusters int, before, after float64) Comparison {
 	return Comparison{Clusters: clusters, What: "all Ready, s", Base: before, Now: after}
 }
 
-// Check is an error if objects of nobody cost the operators anything.
+// Check is an error if foreign objects cost the operators anything.
 func (f Foreign) Check() error {
 	var errs []error
 	for _, c := range f.Found {
 		if c.Regression {
-			errs = append(errs, fmt.Errorf("%s: %.1f without and %.1f with %d ConfigMaps, Secrets and Pods of nobody: operators read or hold them", c.What, c.Base, c.Now, f.Each))
+			errs = append(errs, fmt.Errorf("%s: %.1f without and %.1f with %d foreign ConfigMaps, Secrets and Pods: operators read or hold them", c.What, c.Base, c.Now, f.Each))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// foreignTable tells what objects of nobody cost.
+// foreignTable tells what foreign objects cost.
 func foreignTable(out *strings.Builder, runs []Run) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return len(r.Foreign) > 0 }) {
 		return
 	}
-	fmt.Fprintf(out, "\n### Among objects of nobody\n\n"+
+	fmt.Fprintf(out, "\n### Among foreign objects\n\n"+
 		"So many ConfigMaps, Secrets and Pods of 100 KiB stand in %d namespaces, that of the clusters among them, before the operators start.\n\n"+
 		"| commit | clusters | of each kind | operators | what | without | with |\n|---|---|---|---|---|---|---|\n", foreignNamespaces)
 	for _, run := range runs {
@@ -165,7 +165,7 @@ func foreignTable(out *strings.Builder, runs []Run) {
 	}
 }
 
-// openForeign opens a rig among so many objects of nobody as a case asks for, when no kind is
+// openForeign opens a rig among so many foreign objects as a case asks for, when no kind is
 // just made any more.
 func openForeign(ctx context.Context, plane *controlplane.ControlPlane, options rig.Options, c Case) (*rig.Rig, error) {
 	r, err := rig.Open(ctx, plane, options)

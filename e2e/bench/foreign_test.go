@@ -100,7 +100,7 @@ func TestAProcessThatHoldsObjectsOfNobodyIsNamed(t *testing.T) {
 		return Processes{Clusters: 4, Took: 8 * time.Second, Start: 4 * time.Second, Memory: map[string]int64{"pdgroup": pd << 20, "tikvgroup": tikv << 20}}
 	}
 	found := ForeignMemory(of(20, 21), of(27, 170), 1000)
-	require.ErrorContains(t, found.Check(), "memory of tikvgroup, MiB: 21.0 without and 170.0 with 1000 ConfigMaps, Secrets and Pods of nobody")
+	require.ErrorContains(t, found.Check(), "memory of tikvgroup, MiB: 21.0 without and 170.0 with 1000 foreign ConfigMaps, Secrets and Pods")
 	assert.NotContains(t, found.Check().Error(), "pdgroup")
 	require.NoError(t, ForeignMemory(of(20, 21), of(60, 21), 1000).Check(), "less than half of the 98 MiB that a kind takes")
 	require.NoError(t, ForeignMemory(of(20, 21), of(27, 21), 10).Check(), "a few objects are lost among what differs anyhow")

@@ -21,7 +21,7 @@ func TestClustersThatComeAreMeasuredAmongThoseThatAreThere(t *testing.T) {
 	assert.Equal(t, found.Waves, told)
 	assert.Nil(t, found.Idle)
 	require.NotNil(t, found.Edits)
-	assert.Equal(t, 3, found.Edits.Clusters, "one more comes while somebody edits")
+	assert.Equal(t, 3, found.Edits.Clusters, "one more comes while a user edits")
 	assert.NotEmpty(t, found.Edits.Starting.Pod)
 	assert.Len(t, found.Edits.loads(), 1, "nothing is restarted")
 	for at, w := range found.Waves {

@@ -14,7 +14,7 @@ import (
 
 // What runs took at most, of all processes together: 784 MiB with one cluster, 1070 MiB with
 // 8, 4.5 GiB with 100, 6.6 GiB with 300, 13.6 GiB with 750; and 2364 MiB more among 1000
-// objects of nobody of each kind. The files are those of the process that has most: 285 with
+// foreign objects of each kind. The files are those of the process that has most: 285 with
 // 20 clusters, the ports of members and both ends of each connection to PD that is kept.
 const (
 	baseMemory    = 896 << 20
@@ -30,7 +30,7 @@ const (
 	clusterHeap = 8 << 20
 	// clusterMembers is how many members a cluster has that is measured without -stores.
 	clusterMembers = 8
-	// mostForeign is how many objects of nobody etcd has room for, of each kind: it takes 2 GiB.
+	// mostForeign is how many foreign objects etcd has room for, of each kind: it takes 2 GiB.
 	mostForeign = 5000
 )
 
@@ -78,7 +78,7 @@ func (m Machine) Lacks(c Case) error {
 	need := Need(c)
 	var errs []error
 	if m.Memory < need.Memory {
-		errs = append(errs, fmt.Errorf("memory: %d clusters and %d objects of nobody of each kind take about %d MiB, and %d are available: stop other programs, or measure fewer", c.Clusters, c.Foreign, need.Memory>>20, m.Memory>>20))
+		errs = append(errs, fmt.Errorf("memory: %d clusters and %d foreign objects of each kind take about %d MiB, and %d are available: stop other programs, or measure fewer", c.Clusters, c.Foreign, need.Memory>>20, m.Memory>>20))
 	}
 	if m.Files < need.Files {
 		errs = append(errs, fmt.Errorf("open files: %d clusters take about %d, and a process may have %d: ulimit -n %d", c.Clusters, need.Files, m.Files, need.Files))

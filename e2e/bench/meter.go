@@ -55,7 +55,7 @@ func (m meter) measure(do func() error) (Cost, error) {
 	if err != nil {
 		return Cost{}, err
 	}
-	before, replaced, reconciled := m.rig.Requests.Counts(), m.replaced(), reconciles()
+	before, refused, replaced, reconciled := m.rig.Requests.Counts(), m.rig.Requests.Conflicts(), m.replaced(), reconciles()
 	var profiled bytes.Buffer
 	if err := pprof.StartCPUProfile(&profiled); err != nil {
 		return Cost{}, fmt.Errorf("profile the processor: %w", err)
@@ -63,7 +63,7 @@ func (m meter) measure(do func() error) (Cost, error) {
 	began := time.Now()
 	err = do()
 	pprof.StopCPUProfile()
-	cost := Cost{Took: time.Since(began), Conflicts: m.rig.Requests.Conflicts(), Requests: m.rig.Requests.Since(before), PodsReplaced: m.replaced() - replaced}
+	cost := Cost{Took: time.Since(began), Conflicts: m.rig.Requests.ConflictsSince(refused), Requests: m.rig.Requests.Since(before), PodsReplaced: m.replaced() - replaced}
 	cost.Reconciles = map[string]int{}
 	for name, n := range reconciles() {
 		cost.Reconciles[name] = n - reconciled[name]

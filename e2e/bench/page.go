@@ -29,7 +29,7 @@ type Run struct {
 	Results []Result `json:"results,omitempty"`
 	// Processes are runs in which the operators had processes of their own.
 	Processes []Processes `json:"processes,omitempty"`
-	// Foreign are comparisons of runs without and with objects of nobody.
+	// Foreign are comparisons of runs without and with foreign objects.
 	Foreign []Foreign `json:"foreign,omitempty"`
 	// Bad are runs in which some clusters could not become Ready.
 	Bad []Bad `json:"bad,omitempty"`
@@ -240,11 +240,52 @@ func Tables(runs []Run) string {
 		boundTable(&out, r)
 		phaseTable(&out, r)
 	}
-	out.WriteString("\n### The budget of writes\n\nEvery write of the start of a cluster of 3 PD, 3 TiKV and 2 TiDB. A test holds it.\n\n| operator | writes | how many | why |\n|---|---|---|---|\n")
-	for _, w := range Budget() {
-		fmt.Fprintf(&out, "| %s | %s %s | %s | %s |\n", w.Operator, w.Verb, w.Resource, w.span(), w.Why)
-	}
+	budgetTables(&out, Budgets())
 	return out.String()
+}
+
+// budgetTables tell what operations may cost.
+func budgetTables(out *strings.Builder, all []Operation) {
+	out.WriteString("\n### The budget of writes\n\nEvery write of the operators, on a cluster of 3 PD, 3 TiKV and 2 TiDB, from all quiet to all quiet again. Tests hold it. What comes together depends on timing: where a number does, it is from the fewest to the most. Words of a status alone may be written too, once a second at most.\n")
+	for _, o := range all {
+		fmt.Fprintf(out, "\n#### %s\n\n%s\n", o.Name, o.What)
+		if len(o.Writes) == 0 {
+			out.WriteString("\nNothing is written.\n")
+			continue
+		}
+		out.WriteString("\n| operator | writes | how many | why |\n|---|---|---|---|\n")
+		for _, w := range o.Writes {
+			fmt.Fprintf(out, "| %s | %s %s | %s | %s |\n", w.Operator, w.Verb, w.Resource, w.span(), w.Why)
+		}
+	}
+	reconcileTable(out, all)
+}
+
+// reconcileTable tells how often each controller reconciles in each operation.
+func reconcileTable(out *strings.Builder, all []Operation) {
+	controllers := map[string]bool{}
+	for _, o := range all {
+		for name := range o.Reconciles {
+			controllers[name] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(controllers))
+	out.WriteString("\n### Reconciles of each operation\n\nThe most that was seen when the budget was made, and in brackets how many a test allows: a loop is many more.\n\n| operation |")
+	for _, name := range names {
+		fmt.Fprintf(out, " %s |", name)
+	}
+	out.WriteString("\n|---|" + strings.Repeat("---|", len(names)) + "\n")
+	for _, o := range all {
+		fmt.Fprintf(out, "| %s |", o.Name)
+		for _, name := range names {
+			if n, found := o.Reconciles[name]; found {
+				fmt.Fprintf(out, " %d (%d) |", n.Seen, n.Most)
+			} else {
+				out.WriteString(" 0 |")
+			}
+		}
+		out.WriteString("\n")
+	}
 }
 
 // boundTable tells what others than the operators used. All of it and the operators' own

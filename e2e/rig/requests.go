@@ -66,6 +66,11 @@ func (q *Requests) Conflicts() map[Request]int {
 	return maps.Clone(q.conflicts)
 }
 
+// ConflictsSince returns the conflicts that came after a former Conflicts.
+func (q *Requests) ConflictsSince(before map[Request]int) map[Request]int {
+	return more(q.Conflicts(), before)
+}
+
 // Writes is how many writes were answered, with success or without.
 func (q *Requests) Writes() int {
 	q.mu.Lock()

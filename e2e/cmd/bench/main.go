@@ -7,8 +7,9 @@
 //	bench -clusters 10 -bad 10              one in ten never becomes Ready
 //	bench -clusters 20 -edits 50            how soon an edit is acted on while 20 clusters start
 //	bench -clusters 300 -at-a-time 100      what clusters cost among those that are there
+//	bench -operations 5 -changes            what scaling, restarts and the end of a cluster cost, five times
 //	bench -clusters 8 -adapter other.yaml   another operator and ours, side by side
-//	bench -clusters 4 -foreign 200          among objects of nobody, and without; -processes for memory
+//	bench -clusters 4 -foreign 200          among foreign objects, and without; -processes for memory
 package main
 
 import (
@@ -56,6 +57,8 @@ type options struct {
 	stores    int
 	base      string
 	adapter   string
+
+	operations int
 }
 
 func run() int {
@@ -78,17 +81,18 @@ func run() int {
 	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
 	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, that of -idle to one with .idle at its end, and with -at-a-time those of the starts among N clusters to files with .N, for go tool pprof -tagfocus=operator=tikvgroup")
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
-	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many ConfigMaps, Secrets and Pods of 100 KiB of nobody, and fail if the operators read or, with -processes, hold them")
+	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many foreign ConfigMaps, Secrets and Pods of 100 KiB, and fail if the operators read or, with -processes, hold them")
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
 	flag.BoolVar(&o.kinds, "kinds", false, "print what kube-apiserver keeps in memory for our kinds, and measure nothing else")
 	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
 	flag.IntVar(&o.edits, "edits", 0, "have a user edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
-	flag.IntVar(&o.atATime, "at-a-time", 0, "create so many of the clusters at a time, the next ones when these are Ready, and print what each wave costs among those that are there; with -edits somebody edits while one more wave comes in the end")
+	flag.IntVar(&o.atATime, "at-a-time", 0, "create so many of the clusters at a time, the next ones when these are Ready, and print what each wave costs among those that are there; with -edits a user edits while one more wave comes in the end")
 	flag.IntVar(&o.stores, "stores", 0, "give each cluster so many TiKV stores over three zones, and roll them in the end")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
 	flag.StringVar(&o.adapter, "adapter", "", "measure our operators and then those of these adapters (files, with a comma between) in the same way, and print both in a table; see bench.Adapter")
+	flag.IntVar(&o.operations, "operations", 0, "measure so many times what operations on one running cluster cost, print each kind of write and the reconciles, with -changes what they changed, and fail for what is not as budgeted")
 	flag.Parse()
 	if err := o.do(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: FAILED:", err)
@@ -111,6 +115,9 @@ func (o options) do(ctx context.Context) error {
 	run, cases, err := o.begin(ctx)
 	if err != nil {
 		return err
+	}
+	if o.operations != 0 {
+		return o.measureOperations(ctx)
 	}
 	if o.kinds {
 		cases = nil
@@ -148,6 +155,9 @@ func (o options) check() error {
 	others := o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.base != ""
 	if o.edits != 0 && (o.edits < 0 || others || o.idle != 0 && o.atATime == 0) {
 		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
+	}
+	if o.operations != 0 && (o.operations < 0 || others || o.edits != 0 || o.atATime != 0 || o.tls || o.floor || o.stores != 0 || o.record != "") {
+		return errors.New("-operations is a number of runs, and measured alone: try -operations 5 -changes, without other flags")
 	}
 	if o.atATime != 0 && (o.atATime < 0 || others || o.floor || o.stores != 0) {
 		return errors.New("-at-a-time is a number of clusters, and measured alone: try -clusters 300 -at-a-time 100 -idle 1m, without -processes, -foreign, -bad, -restart, -floor, -stores and -base")
@@ -313,7 +323,7 @@ func (o options) measureHere(ctx context.Context, c bench.Case) (bench.Result, e
 	return result, nil
 }
 
-// measureForeign runs a case without and with objects of nobody.
+// measureForeign runs a case without and with foreign objects.
 func (o options) measureForeign(ctx context.Context, c bench.Case) ([]bench.Foreign, error) {
 	among := c
 	among.Foreign = o.foreign
@@ -343,13 +353,35 @@ func (o options) measureForeign(ctx context.Context, c bench.Case) ([]bench.Fore
 	}
 	var errs []error
 	for _, found := range all {
-		fmt.Printf("without and with %d ConfigMaps, Secrets and Pods of nobody, %s\n", found.Each, found.How)
+		fmt.Printf("without and with %d foreign ConfigMaps, Secrets and Pods, %s\n", found.Each, found.How)
 		for _, c := range found.Found {
 			fmt.Println(c)
 		}
 		errs = append(errs, found.Check())
 	}
 	return all, errors.Join(errs...)
+}
+
+// measureOperations measures what is done to one cluster, so many times, each on a control
+// plane of its own.
+func (o options) measureOperations(ctx context.Context) error {
+	var errs []error
+	for range o.operations {
+		all, err := on(ctx, bench.Case{Clusters: 1, Changes: o.changes}, func(plane *controlplane.ControlPlane) ([]bench.Measured, error) {
+			return bench.MeasureOperations(ctx, plane, bench.Case{Clusters: 1, Changes: o.changes})
+		})
+		if err != nil {
+			return err
+		}
+		for _, m := range all {
+			fmt.Print(m)
+			printChanges(m.Changes)
+			for _, excess := range bench.Excess(bench.Budgeted(m.Operation), m.Cost) {
+				errs = append(errs, fmt.Errorf("%s: %s", m.Operation, excess))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // compare prints the counts of a run beside those of another one.
@@ -453,16 +485,19 @@ func (o options) print(r bench.Result) {
 			fmt.Printf("%6d × %s %s %s\n", r.Start.Requests[request], request.Operator, request.Verb, request.Resource)
 		}
 	}
-	if o.changes {
-		for _, change := range rig.MostOften(r.Changes) {
-			fmt.Printf("%5d  %-20s %s\n", r.Changes[change], change.Kind, change.Fields)
-		}
-	}
+	printChanges(r.Changes)
 	for at, f := range r.Start.Functions {
 		if at == o.functions {
 			break
 		}
 		fmt.Printf("%10s  %s\n", f.Spent, f.Name)
+	}
+}
+
+// printChanges prints what versions of objects changed, if that was counted.
+func printChanges(changes map[rig.Change]int) {
+	for _, change := range rig.MostOften(changes) {
+		fmt.Printf("%5d  %-20s %s\n", changes[change], change.Kind, change.Fields)
 	}
 }
 
