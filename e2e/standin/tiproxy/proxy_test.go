@@ -192,7 +192,7 @@ func TestWithoutAKeyAConnectionStaysAndBreaksWithItsServer(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, again.Close()) }()
 	answers(t, again)
-	assert.NotEqual(t, first, on(t, d.proxy), "who connects anew is served by the other server")
+	assert.NotEqual(t, first, on(t, d.proxy), "a new connection is served by the other server")
 }
 
 func TestATransactionStaysOnItsServer(t *testing.T) {
