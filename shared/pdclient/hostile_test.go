@@ -122,7 +122,7 @@ func TestP10NoAnswerOfAPDTakesTheMemoryOfOthers(t *testing.T) {
 		{"many peers of regions", down, `{"regions":[{}`, `,{"peers":[{}` + strings.Repeat(",{}", 64) + `]}`, unhealthy, "regions-down-peer cannot be used: it has something with 65 peers, more than 64"},
 		{"servers", "/v3/kv/range", `{"kvs":[{}`, ",{}", servers, "servers cannot be used: it has more than 20000 keys"},
 		{"a region that is sought", "/pd/api/v1/regions/store/1", `{"regions":[{"start_key":"`, "x", find, "regions-of-store cannot be used: a part of it is longer than 65536 bytes"},
-		{"nested", storesPath, "", "[", view, "stores cannot be used: it is no object"},
+		{"nested", storesPath, "", "[", view, "stores cannot be used: it is not an object"},
 		{"nested regions", down, `{"regions":[`, "[", unhealthy, "regions-down-peer cannot be used: invalid character '[' exceeded max depth"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
