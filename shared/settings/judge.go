@@ -38,7 +38,7 @@ type Judge struct {
 
 var _ component.OnlineConfig = Judge{}
 
-// AppliesOnline implements group.Settings.
+// AppliesOnline implements component.OnlineConfig.
 func (j Judge) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 	if j.Policy != v1alpha1.ConfigOnline {
 		return verdict.Refuse("spec.configUpdate is not " + string(v1alpha1.ConfigOnline))
@@ -46,7 +46,7 @@ func (j Judge) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 	return j.Table.AppliesOnline(old, wanted)
 }
 
-// Progress implements group.Settings. What is not known, or is being changed at the
+// Progress implements component.OnlineConfig. What is not known, or is being changed at the
 // moment, is never done, and never a reason to restart a member.
 func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted map[string]string) component.ConfigProgress {
 	seen, known := j.Running[i.Name]

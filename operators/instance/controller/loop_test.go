@@ -45,7 +45,7 @@ func TestAPodIsReadyAndNotBelievedBetweenTwoCrashes(t *testing.T) {
 			assert.Equal(t, c.again, found.lookAgain())
 			assert.Equal(t, c.again > 0, pod.Reason == v1alpha1.ReasonContainerCrashing)
 			if c.again > 0 {
-				assert.Contains(t, pod.Message, "container tikv has stopped again and again")
+				assert.Contains(t, pod.Message, "container tikv keeps crashing")
 			}
 		})
 	}

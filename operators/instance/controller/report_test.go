@@ -136,7 +136,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a readiness gate of the pod's own": {done, []func(*observation.Snapshot){silent, func(s *observation.Snapshot) {
 			s.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 		}}, v1alpha1.ReasonPodNotReady, false, "waits for its own readiness gate"},
-		"a pod that fits nowhere":                  {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): fix what a node is tainted for"},
+		"a pod that fits nowhere":                  {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): fix what taints the node"},
 		"a pod whose volume is elsewhere":          {done, []func(*observation.Snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7"},
 		"a pod whose volume is on two nodes":       {done, []func(*observation.Snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},
 		"a pod that is gated":                      {done, []func(*observation.Snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},

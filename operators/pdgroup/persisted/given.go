@@ -41,12 +41,12 @@ type Stored struct {
 // New returns what PD stores for a group, as it is seen.
 func New(g *v1alpha1.PDGroup, s observation.Snapshot) Stored { return Stored{g, s} }
 
-// AppliesOnline implements group.Settings.
+// AppliesOnline implements component.OnlineConfig.
 func (Stored) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 	return AppliesOnline(File, old, wanted)
 }
 
-// Progress implements group.Settings. What a member runs with is asked for the file of
+// Progress implements component.OnlineConfig. What a member runs with is asked for the file of
 // the spec alone: PD has no other one's items.
 func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map[string]string) component.ConfigProgress {
 	items := Items(wanted[File])

@@ -58,7 +58,7 @@ func (v Voters) Successor(d component.Disruption, fits func(*v1alpha1.Instance) 
 	}).name
 }
 
-// PlanEviction implements group.Leading: a member that a user wants to lead nothing hands
+// PlanEviction implements component.LeaderEvictor: a member that a user wants to lead nothing hands
 // PD's leader on whenever it has it, and nothing of that is left in PD to be taken back.
 func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 	if _, asked := member.EvictionRequest(i); !asked || i.DeletionTimestamp != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// Prepare implements group.Component: the leader moves to another member and, for
+// Prepare implements component.Component: the leader moves to another member and, for
 // Remove, the member leaves PD. Each is done when PD says so.
 func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparation {
 	name := d.Instance.Name
@@ -78,7 +78,7 @@ func (v Voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
 	return component.Preparation{Ready: true, Stays: true}
 }
 
-// Recover implements group.Component: the Lease is given back when PD calls the
+// Recover implements component.Component: the Lease is given back when PD calls the
 // member healthy again.
 func (v Voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
 	back := membership.Known(v.g, v.s)

@@ -28,7 +28,7 @@ func (v Voters) Again(now pd.View) component.Component {
 	return v
 }
 
-// NotServing implements group.Component: a member adds nothing if PD does not call it
+// NotServing implements component.Component: a member adds nothing if PD does not call it
 // healthy, it is not Ready, and its pod does not run or PD does not count on it. A
 // pod that cannot be seen may run: while PD does not say otherwise it stays. When the
 // kubelets lose the API server, the Service of a PD that works publishes no address.
@@ -56,7 +56,7 @@ func (v Voters) stranded(i *v1alpha1.Instance) bool {
 		quorum != nil && quorum.Status != metav1.ConditionTrue && v.s.Now.Sub(quorum.LastTransitionTime.Time) >= electionPatience
 }
 
-// Rank implements group.Component: unhealthy members first and, of those that come
+// Rank implements component.Component: unhealthy members first and, of those that come
 // back, the leader last. Of those that leave the newest is the first, whichever
 // leads: names stay what people expect.
 func (v Voters) Rank(d component.Disruption) int {
@@ -70,13 +70,13 @@ func (v Voters) Rank(d component.Disruption) int {
 	return 1
 }
 
-// NeedsLease implements group.Component: whatever is done to a member that adds to
+// NeedsLease implements component.Component: whatever is done to a member that adds to
 // the quorum needs the Lease, and what has begun with it ends with it.
 func (v Voters) NeedsLease(d component.Disruption) bool {
 	return v.s.Lease.HeldBy(d.Instance) || !v.NotServing(d.Instance)
 }
 
-// Allows implements group.Component by counting votes: of those that vote after
+// Allows implements component.Component by counting votes: of those that vote after
 // the step a majority must be healthy without the member, those that may join at
 // any moment counted in, and no other change of the members may be under way. A
 // single member is restarted without further ado: no other could lead meanwhile.
@@ -123,7 +123,7 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 	}
 }
 
-// AllowsNow implements group.Component.
+// AllowsNow implements component.Component.
 func (Voters) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
 // unsteady returns the members that PD calls healthy and that are not counted on when
@@ -165,19 +165,19 @@ func (v Voters) turn(d component.Disruption, m pd.Member) verdict.Verdict {
 	return verdict.Refusef("its replacement has not joined yet (%d of %d other members work)", working, v.g.GetReplicas())
 }
 
-// UndoPreparation implements group.Component: nothing of a preparation stays in PD.
+// UndoPreparation implements component.Component: nothing of a preparation stays in PD.
 func (Voters) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
 
-// LeaderCount implements group.Component.
+// LeaderCount implements component.Component.
 func (Voters) LeaderCount(*v1alpha1.Instance) int { return 0 }
 
-// MaxConcurrentRemovals implements group.Component.
+// MaxConcurrentRemovals implements component.Component.
 func (Voters) MaxConcurrentRemovals() int { return 1 }
 
-// RestartsWhenDeleted implements group.Component: another member takes its place.
+// RestartsWhenDeleted implements component.Component: another member takes its place.
 func (Voters) RestartsWhenDeleted(*v1alpha1.Instance) bool { return false }
 
-// AllowsRemoval implements group.Component: the last member never leaves, and the
+// AllowsRemoval implements component.Component: the last member never leaves, and the
 // cluster with it.
 func (v Voters) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict {
 	if v.g.GetReplicas() > 0 {

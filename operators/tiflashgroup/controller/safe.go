@@ -32,7 +32,7 @@ func storesOf(g *v1alpha1.TiFlashGroup, s observation.Snapshot) stores {
 	return stores{store.New(g, s, v1alpha1.PortTiFlash)}
 }
 
-// Allows implements group.Component: PD and every other TiFlash of the cluster
+// Allows implements component.Component: PD and every other TiFlash of the cluster
 // work, and none of them says that it does not serve, so that a table with two
 // replicas always has one (FL-06). No majority counts on a TiFlash. One may leave if
 // no table wants more replicas than would be left (FL-05).
@@ -43,7 +43,7 @@ func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	return verdict.All(c.OthersWork(d.Instance), c.othersServe(d.Instance))
 }
 
-// AllowsNow implements group.Component.
+// AllowsNow implements component.Component.
 func (stores) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
 // othersServe refuses for another store of the cluster that says that it does not serve, unless
@@ -92,7 +92,7 @@ func (c stores) logs(i *v1alpha1.Instance) string {
 	return fmt.Sprintf("kubectl -n %s logs %s --all-containers --tail=20", c.Group.GetNamespace(), i.Name)
 }
 
-// Recover implements group.Component: PD takes the store for Up, and the store itself
+// Recover implements component.Component: PD takes the store for Up, and the store itself
 // says that it serves. PD's word alone may be of the time before the restart, and a
 // TiFlash reports to PD while it still catches up.
 //
@@ -126,7 +126,7 @@ func recovering(again time.Duration, format string, args ...any) component.Prepa
 	return component.Preparation{Wait: step.Wait("status port", again, v1alpha1.ReasonRecovering, fmt.Sprintf(format, args...))}
 }
 
-// Prepare implements group.Component: a TiFlash leads no region, and only one
+// Prepare implements component.Component: a TiFlash leads no region, and only one
 // that is to leave has to give something away.
 func (c stores) Prepare(d component.Disruption, begun time.Time) component.Preparation {
 	if d.Verb == member.Remove {

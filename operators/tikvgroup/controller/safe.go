@@ -53,7 +53,7 @@ func storesOf(g *v1alpha1.TiKVGroup, s observation.Snapshot) stores {
 	return stores{c, ptr.Deref(g.Spec.FlushLogBackups, true)}
 }
 
-// Allows implements group.Component: PD and every other TiKV of the cluster work. A
+// Allows implements component.Component: PD and every other TiKV of the cluster work. A
 // store may leave if the cluster can do without it.
 func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove {
@@ -65,7 +65,7 @@ func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	return c.OthersWork(d.Instance)
 }
 
-// AllowsNow implements group.Component: every region that has a voter on the store
+// AllowsNow implements component.Component: every region that has a voter on the store
 // keeps a majority without it. PD calls the peers of a region pending until they have
 // answered its new leader, and those that the store has given away have one.
 func (c stores) AllowsNow(d component.Disruption) verdict.Verdict {
@@ -75,7 +75,7 @@ func (c stores) AllowsNow(d component.Disruption) verdict.Verdict {
 	return c.RegionsKeepMajority(d.Instance)
 }
 
-// Prepare implements group.Component: the leaders go first. A store that has none
+// Prepare implements component.Component: the leaders go first. A store that has none
 // left then writes its log backups out (KV-17). One that had to keep some, or does
 // not work, is not asked: neither is one that leaves, for its regions go elsewhere.
 func (c stores) Prepare(d component.Disruption, begun time.Time) component.Preparation {
@@ -96,10 +96,10 @@ func (c stores) Prepare(d component.Disruption, begun time.Time) component.Prepa
 	}
 }
 
-// PlanEviction implements group.Leading.
+// PlanEviction implements component.LeaderEvictor.
 func (c stores) PlanEviction(i *v1alpha1.Instance) component.Eviction { return c.KeepLeadersAway(i) }
 
-// Recover implements group.Component: the leaders come back.
+// Recover implements component.Component: the leaders come back.
 func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Preparation {
 	return c.RestoreLeaders(i, held)
 }
