@@ -16,7 +16,7 @@ const (
 	longestNotice = 30 * 24 * time.Hour
 )
 
-// Expiring tells of the certificate that ends first, if a user has to renew it by now; empty
+// Expiring reports the certificate that ends first, if a user has to renew it by now; empty
 // if none has to be. Secrets that are no good are for Judge.
 func (s Secrets) Expiring(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time.Time) string {
 	told, first := "", time.Time{}

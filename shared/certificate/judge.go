@@ -25,7 +25,7 @@ const (
 	ReviewAgain = 10 * time.Minute
 	// endsSoon is when a certificate is about to end, so that minutes count.
 	endsSoon = 2 * time.Hour
-	// LookSoon is how often those are read that are not: no watch tells of them.
+	// LookSoon is how often those are read that are not: no watch reports them.
 	LookSoon = 3 * time.Second
 	// lookWhileMade is how often those are read that an issuer or the CA is making.
 	lookWhileMade = 500 * time.Millisecond
@@ -109,7 +109,7 @@ func (s Secrets) all() []Secret {
 	return out
 }
 
-// Statuses tell when the certificates expire that can be read.
+// Statuses report when the certificates expire that can be read.
 func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
@@ -157,7 +157,7 @@ func awaitedFor(g v1alpha1.Group, now time.Time) time.Duration {
 // Stall ends a step that a user has to help with a certificate.
 func Stall(message string) step.Outcome {
 	o := step.Stall(v1alpha1.ReasonCertificateInvalid, message)
-	o.After = LookSoon // no watch tells of Secrets
+	o.After = LookSoon // no watch reports Secrets
 	return o
 }
 

@@ -10,7 +10,7 @@ import (
 //
 // A user may keep leaders off a member that goes on running, by an annotation on its
 // Instance. No pod is stopped and no Lease is needed, and it stays in force while the
-// member is restarted for another reason. The annotation with the verb Evict tells what is
+// member is restarted for another reason. The annotation with the verb Evict reports what is
 // left of it in PD.
 type LeaderEvictor interface {
 	// PlanEviction says how far a member is on its way to lead nothing, because a user

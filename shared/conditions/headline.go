@@ -12,7 +12,7 @@ import (
 // maxHeadline is how many characters of a message kubectl get -o wide shows.
 const maxHeadline = 80
 
-// Headline returns what kubectl get tells of the object in one word and one short
+// Headline returns what kubectl get shows of the object in one word and one short
 // line: what a user must fix, else what keeps it from serving, else what keeps
 // it from its spec, else what is out of the ordinary. The word is empty when there
 // is nothing to tell.

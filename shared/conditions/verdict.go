@@ -16,13 +16,13 @@ type Verdict struct {
 	Summary string
 	// Outcome is why the object is not what its spec asks for; Done when it is.
 	Outcome step.Outcome
-	// NoteReason and Note tell what is out of the ordinary on an object that is what
+	// NoteReason and Note report what is out of the ordinary on an object that is what
 	// its spec asks for: the reason and the message of UpToDate then. Empty if nothing is.
 	NoteReason, Note string
 	// Unready is why the object does not serve, if that is not why it is not what its
 	// spec asks for; Done if it is.
 	Unready step.Outcome
-	// Unpause and Resume tell how a pause and a suspension end; empty for the fields
+	// Unpause and Resume report how a pause and a suspension end; empty for the fields
 	// of the object itself.
 	Unpause, Resume string
 	// Paused says that spec.paused keeps the operator from acting.

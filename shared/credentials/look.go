@@ -49,7 +49,7 @@ func (s *Store) Changes(kind string) <-chan event.GenericEvent {
 	return s.changes[kind]
 }
 
-// Run looks at the Secrets that groups use, every three minutes until the context ends: no watch tells
+// Run looks at the Secrets that groups use, every three minutes until the context ends: no watch reports
 // of them, for it would need the right to list.
 func (s *Store) Run(ctx context.Context, live client.Reader) error {
 	tick := time.NewTicker(certificate.LookAgain)

@@ -76,7 +76,7 @@ func checkLease(g v1alpha1.Group, s observation.Snapshot, d component.Disruption
 }
 
 // unsafeDeadline is how soon something that was not safe is looked at again: no watch
-// tells of a region that catches up.
+// reports a region that catches up.
 const unsafeDeadline = time.Second
 
 // transientTimeout is how long the Lease is kept for something that passes by itself.

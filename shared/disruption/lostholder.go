@@ -15,7 +15,7 @@ import (
 )
 
 // undoForLostHolder has PD undo what was prepared for a TiKV store whose Instance is gone,
-// before a member of another kind takes the Lease: the Lease alone tells that it was the
+// before a member of another kind takes the Lease: the Lease alone reports that it was the
 // operators that keep leaders off that store, and off those of its batch (KV-15). A
 // TiKVGroup does so by itself, if one is left and not paused. PD may take the Lease while
 // PD does not answer: it may be what has to be repaired.

@@ -23,7 +23,7 @@ func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []co
 	}
 	at := slices.IndexFunc(work, func(d component.Disruption) bool { return d.Instance.Name == holder.Name })
 	// What a removal has begun is undone before anything else begins: the annotation
-	// tells that there is something.
+	// reports that there is something.
 	if at < 0 || work[at].Verb == member.Restart && member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]) == member.Remove {
 		_, held := restartNotServing(task, work)
 		return step.Worst(held, finishDisruption(task, holder, work, leaving))
@@ -144,7 +144,7 @@ func withdrawRemoval(task planning.Task, holder *v1alpha1.Instance, work []compo
 // ReleaseWhileSuspended releases the Lease for a member of a suspended group that has
 // stopped, or whose Instance was deleted and created again without a pod. Others may be
 // restarted meanwhile, and PD has to be when it is rebuilt. The annotation of the member
-// stays and tells what was begun.
+// stays and reports what was begun.
 func ReleaseWhileSuspended(task planning.Task) {
 	i := observation.HolderOf(task.Snapshot)
 	if task.Snapshot.AwaitsRecreation(task.Group) {
@@ -154,7 +154,7 @@ func ReleaseWhileSuspended(task planning.Task) {
 		}
 		i = task.Snapshot.Instance(task.Snapshot.Lease.Holder.Instance)
 		if i != nil && i.DeletionTimestamp == nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
-			task.Disrupted[i.Name] = member.Restart // the annotation tells what is to be undone
+			task.Disrupted[i.Name] = member.Restart // the annotation reports what is to be undone
 			return
 		}
 	}

@@ -163,7 +163,7 @@ func applyOne(ctx context.Context, env operator.Env, desired, live client.Object
 	return applyOutcome(desired, err)
 }
 
-// applyOutcome tells how an apply ended. What the API server refuses as invalid is
+// applyOutcome reports how an apply ended. What the API server refuses as invalid is
 // for a user to fix; everything else is tried again.
 func applyOutcome(desired client.Object, err error) step.Outcome {
 	switch {

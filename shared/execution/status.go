@@ -55,7 +55,7 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 }
 
 // tellRollout records an Event when a group's members begin to get another revision, and
-// when all have it. The condition UpToDate tells that in the same words each time, and
+// when all have it. The condition UpToDate reports that in the same words each time, and
 // Events in the same words are counted and not kept.
 func tellRollout(env operator.Env, g v1alpha1.Group, was v1alpha1.GroupStatus, changes string) {
 	is := g.GetGroupStatus()

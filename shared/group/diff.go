@@ -126,7 +126,7 @@ func compareRevision(m *planning.InstanceDiff, task planning.Task) error {
 		// The pod may still be called by the very revision that is wanted again,
 		// and its member runs with another configuration all the same.
 		m.Wanted.Spec.StopPod = live.Status.PodUID
-		// Should that pod never stop, this tells what its member runs with.
+		// Should that pod never stop, this reports what its member runs with.
 		member.SetAnnotation(m.Wanted, v1alpha1.AnnotationAppliedConfig, strings.Join(append([]string{string(live.Status.PodUID)}, append(member.AppliedRevisions(live), live.Spec.Revision)...), " "))
 	}
 	var err error

@@ -123,7 +123,7 @@ func summary(g v1alpha1.Group, c rollout.Counts) string {
 	}
 }
 
-// notes tells what is out of the ordinary with a group that is what its spec asks for; empty
+// notes reports what is out of the ordinary with a group that is what its spec asks for; empty
 // if nothing is.
 func notes(g v1alpha1.Group, s observation.Snapshot) (reason, note string) {
 	if expiring := s.Certificates.Expiring(g, s.PDGroup, s.Now); expiring != "" {

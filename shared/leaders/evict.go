@@ -19,7 +19,7 @@ import (
 // UndoOrphaned are the calls that take back what was begun with a member whose Instance
 // has gone meanwhile, with its group or because a user removed its finalizer: its
 // leaders are kept away from its store (KV-15), also from one of that name that comes
-// later. Only the Lease still tells that an operator did it, so that it must not be
+// later. Only the Lease still reports that an operator did it, so that it must not be
 // released before. unknown says that PD cannot be asked.
 func UndoOrphaned(c storestate.State) (calls []component.Call, unknown bool) {
 	held := c.Snapshot.Lease

@@ -179,7 +179,7 @@ func (c *collector) conditions(ch chan<- prometheus.Metric, o client.Object) {
 	c.tell(ch, unconverged, since, o)
 }
 
-// ofGroups tells how far groups are, and of their members.
+// ofGroups reports how far groups are, and of their members.
 func (c *collector) ofGroups(ctx context.Context, ch chan<- prometheus.Metric, groups []v1alpha1.Group) error {
 	if !c.groups() {
 		return nil
@@ -227,7 +227,7 @@ func (c *collector) leaving(g v1alpha1.Group, id string) (pd.Store, bool) {
 	return store, known && store.State == pd.StateOffline
 }
 
-// holder tells which member of a PDGroup's cluster has the right to be disrupted.
+// holder reports which member of a PDGroup's cluster has the right to be disrupted.
 func (c *collector) holder(ctx context.Context, ch chan<- prometheus.Metric, g v1alpha1.Group) error {
 	if c.Kind != v1alpha1.KindPDGroup {
 		return nil
@@ -242,7 +242,7 @@ func (c *collector) holder(ctx context.Context, ch chan<- prometheus.Metric, g v
 	return nil
 }
 
-// claims tells how long claims of former members stay.
+// claims reports how long claims of former members stay.
 func (c *collector) claims(ctx context.Context, ch chan<- prometheus.Metric) error {
 	if c.Expires == nil {
 		return nil
@@ -260,7 +260,7 @@ func (c *collector) claims(ctx context.Context, ch chan<- prometheus.Metric) err
 	return nil
 }
 
-// states are what the operators of groups tell of members in the database.
+// states are what the operators of groups report of members in the database.
 func states() []string {
 	return []string{"Leader", "Follower", "Removed", "Serving", "Starting", pd.StateUp, pd.StateDisconnected, pd.StateDown, pd.StateOffline, pd.StateTombstone}
 }

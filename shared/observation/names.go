@@ -11,7 +11,7 @@ import (
 )
 
 // RetryPeriod is how soon a name that another owner holds is looked at again: no watch
-// tells when it becomes free.
+// reports when it becomes free.
 const RetryPeriod = time.Minute
 
 // BudgetName is the name of the PodDisruptionBudget of a group's component in its

@@ -1,4 +1,4 @@
-// Package origin tells where a user edits what a group is asked for: in the group itself;
+// Package origin reports where a user edits what a group is asked for: in the group itself;
 // in the TidbCluster that made it, which sets the group back; or in the Instance, if it has no
 // group.
 //

@@ -8,7 +8,7 @@ import (
 
 // Client asks one PD and orders it about. Every call ends with its context.
 // An error is, or wraps, an *Unreachable, a *Refused or a *Malformed;
-// errors.Is(err, ErrNotBootstrapped) tells that no store has registered yet.
+// errors.Is(err, ErrNotBootstrapped) reports that no store has registered yet.
 type Client interface {
 	// View asks for everything that a View holds. The returned View carries
 	// the error too.
@@ -27,7 +27,7 @@ type Client interface {
 	SetConfig(ctx context.Context, items map[string]any) error
 
 	// TransferLeader asks for the member of a name to become the leader. PD
-	// only notes it; View tells when it has happened. It is harmless if the
+	// only notes it; View reports when it has happened. It is harmless if the
 	// member leads already.
 	TransferLeader(ctx context.Context, member string) error
 	// DeleteMember removes the member of an ID. PD removes the leader too if

@@ -22,7 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// Spread tells how the members lie over the places that spec.rebalance names, of those
+// Spread reports how the members lie over the places that spec.rebalance names, of those
 // that pods of a template may come to (KV-19). Places are distinguished by PD's
 // location-labels as in a scale-in, whose order says who would leave.
 func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels map[string]v1alpha1.StoreLabelValue) component.Spread {

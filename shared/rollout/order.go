@@ -63,7 +63,7 @@ func hasArrived(status *v1alpha1.GroupStatus, reason string) bool {
 	return IsIndependentOfRoll(reason)
 }
 
-// IsIndependentOfRoll reports whether a reason tells of something that does not hold up a
+// IsIndependentOfRoll reports whether a reason reports something that does not hold up a
 // roll: it may end long after, or never.
 func IsIndependentOfRoll(reason string) bool {
 	return slices.Contains([]string{

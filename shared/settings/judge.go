@@ -19,7 +19,7 @@ const (
 	// askAgain is how soon a member that could not be asked is asked again.
 	askAgain = 5 * time.Second
 	// tryAgain is how soon a member that has refused an item is given it again:
-	// nothing tells when it would take it.
+	// nothing shows when it would take it.
 	tryAgain = time.Minute
 )
 

@@ -102,7 +102,7 @@ func (m *Members) connecting(g v1alpha1.Group) func(context.Context) context.Con
 	return func(ctx context.Context) context.Context { return httpclient.WithTLS(ctx, config) }
 }
 
-// Answers tells which groups have an answer.
+// Answers reports which groups have an answer.
 func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
 
 // Look returns what the running members of a group that may run with something

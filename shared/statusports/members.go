@@ -73,7 +73,7 @@ func New(ctx context.Context, ask Ask, final IsFinal, now func() time.Time) *Mem
 	}
 }
 
-// Answers tells which groups have an answer.
+// Answers reports which groups have an answer.
 func (s *Members) Answers() <-chan event.GenericEvent { return s.wake }
 
 // Forget forgets what was said for a group.

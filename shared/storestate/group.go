@@ -29,7 +29,7 @@ func IsAbandoned(s observation.Snapshot, store pd.Store) bool {
 }
 
 // IsAnnotated reports whether a member of the Lease holder's batch is there of which an
-// annotation tells that its restart has begun.
+// annotation reports that its restart has begun.
 func IsAnnotated(c State, name string) bool {
 	i := c.Snapshot.Find(name)
 	return name != c.Snapshot.Lease.Holder.Instance && i != nil && MarkOf(i) != ""

@@ -146,7 +146,7 @@ func RecordedID(i *v1alpha1.Instance) string {
 	return i.Status.Member.ID
 }
 
-// Judge tells what PD's answer means for an Instance.
+// Judge reports what PD's answer means for an Instance.
 func (m Match) Judge() Health {
 	switch {
 	case !m.Own.Allowed():

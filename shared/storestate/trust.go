@@ -6,7 +6,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// TrustPD says whether what PD answered tells of the stores of a group. The answer must
+// TrustPD says whether what PD answered concerns the stores of a group. The answer must
 // come from the very PD that the PDGroup stands for.
 func TrustPD(g v1alpha1.Group, s observation.Snapshot) verdict.Verdict {
 	switch {

@@ -17,7 +17,7 @@ func PDCtl(g v1alpha1.Group) string {
 	return fmt.Sprintf("kubectl -n %s exec svc/%s -- /pd-ctl", g.GetNamespace(), g.PDGroupName())
 }
 
-// LookSoon is how soon PD is looked at again for something that no watch tells.
+// LookSoon is how soon PD is looked at again for something that no watch reports.
 const LookSoon = 500 * time.Millisecond
 
 // Waiting returns a Preparation that waits for PD.

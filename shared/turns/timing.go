@@ -44,7 +44,7 @@ type Timing struct {
 // DefaultTiming polls every 10 s when steady, every fifth time with the settings, and, while
 // something moves, from every 200 ms to every second, as long as no more than 500 are steady
 // and 50 move in one process. A PD that does not answer is named within 4.2 s, so that a
-// condition can tell of it within 5 s.
+// condition can report it within 5 s.
 func DefaultTiming() Timing {
 	return Timing{
 		Deadline: 2 * time.Second,

@@ -20,7 +20,7 @@ import (
 // Own passes every change of a reconciler's own kind, its own status writes
 // included. A reconcile that ran before the last status write had come back
 // through the cache may have found that there was nothing to write; only the
-// write coming back tells that there is.
+// write coming back reports that there is.
 func Own() predicate.Predicate { return Changed() }
 
 // Changed drops updates that changed nothing, which informers send on a resync.

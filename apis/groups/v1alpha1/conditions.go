@@ -276,7 +276,7 @@ type Polarity string
 const (
 	// PositivePolarity conditions are good when True.
 	PositivePolarity Polarity = "Positive"
-	// NegativePolarity conditions are present only when True, and tell of
+	// NegativePolarity conditions are present only when True, and report
 	// something unusual.
 	NegativePolarity Polarity = "Negative"
 )

@@ -151,7 +151,7 @@ const (
 	AnnotationAllowRemoval = LabelPrefix + "allow-removal"
 	// AnnotationEntryRemoved is set by the tidbcluster operator on a group of stores
 	// that its TidbCluster, the value, does not name any more and that is kept for its
-	// data, and removed when it does again. The group's operator then tells how many
+	// data, and removed when it does again. The group's operator then reports how many
 	// regions it has (ConditionHoldsRegions).
 	AnnotationEntryRemoved = LabelPrefix + "entry-removed"
 	// AnnotationStart is, on the pod of a member that bootstraps PD's cluster, the argument

@@ -127,7 +127,7 @@ func (r *runs) finalize(ctx context.Context, run v1alpha1.Run, hold bool) step.O
 	return step.Done()
 }
 
-// retry is when what a user has to fix, and what no watch tells, is looked at again.
+// retry is when what a user has to fix, and what no watch reports, is looked at again.
 const retry = 10 * time.Second
 
 // act carries the plan of a schedule out: the Backup that is due first, then what retention

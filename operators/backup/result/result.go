@@ -51,7 +51,7 @@ type Log struct {
 	Truncated  string `json:"truncated,omitempty"`
 }
 
-// valid reports whether a log backup tells what one can.
+// valid reports whether a log backup reports what one can.
 func (l *Log) valid() bool {
 	return l == nil || slices.Contains([]string{TaskRunning, TaskPaused, TaskStopped}, l.Task) &&
 		isTSO(l.Start) && isTSO(l.Checkpoint) && isTSO(l.Truncated)

@@ -69,7 +69,7 @@ type Command struct {
 	AllowNonEmpty bool
 	// Result is the file that the result goes to.
 	Result string
-	// Progress is the address at which the program tells how far the tool is; empty for none.
+	// Progress is the address at which the program reports how far the tool is; empty for none.
 	Progress string
 	// meter reads it from the tool's log.
 	meter *progress.Meter

@@ -32,7 +32,7 @@ func logStates() []string {
 	return []string{result.TaskRunning, result.TaskPaused, result.TaskStopped}
 }
 
-// logTask is a task of log backup, as br log status --json tells of it.
+// logTask is a task of log backup, as br log status --json reports it.
 type logTask struct {
 	Name       string `json:"name"`
 	Start      uint64 `json:"start_ts"`

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// tailBytes is how much of a tool's output is kept to tell what it failed of.
+	// tailBytes is how much of a tool's output is kept to report what it failed of.
 	tailBytes = 8 << 10
 	// stopTimeout is how long a tool has to end after SIGTERM.
 	stopTimeout = 10 * time.Second

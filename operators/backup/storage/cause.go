@@ -31,7 +31,7 @@ func (p *Place) doubt() string {
 	return "does " + p.CredentialsOf + " have the right keys, and may they list, read, write and delete there?"
 }
 
-// codeOf tells what kind of error a storage's client has. The library takes what Google refuses for
+// codeOf reports what kind of error a storage's client has. The library takes what Google refuses for
 // missing, and knows few of Azure's refusals.
 func codeOf(err error) gcerrors.ErrorCode {
 	var (
@@ -51,7 +51,7 @@ func codeOf(err error) gcerrors.ErrorCode {
 	return gcerrors.Code(err)
 }
 
-// cloudReason tells what kind of error Google's or Azure's client has; empty if that is not known.
+// cloudReason reports what kind of error Google's or Azure's client has; empty if that is not known.
 func cloudReason(err error) string {
 	var token *oauth2.RetrieveError
 	var identity *azidentity.AuthenticationFailedError
@@ -115,7 +115,7 @@ func refusalCodes() []string {
 	return []string{"AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem", "InvalidToken", "ExpiredToken", "XAdminUserNotFound"}
 }
 
-// cause tells what kind of error it is, and what to do.
+// cause reports what kind of error it is, and what to do.
 func (p *Place) cause(err error) (reason, why string) {
 	var (
 		api      smithy.APIError

@@ -25,7 +25,7 @@ import (
 )
 
 // act carries a plan out. A claim that it creates or changes is put into the
-// snapshot, so that the status which follows tells of it as it is now. A conflict
+// snapshot, so that the status which follows reports it as it is now. A conflict
 // as Err says that the plan rests on an old version of something.
 func (r *reconciler) act(ctx context.Context, s *observation.Snapshot, p *planning.Plan) step.Outcome {
 	if p.AddFinalizer {
@@ -93,7 +93,7 @@ func (r *reconciler) createClaim(ctx context.Context, s *observation.Snapshot, c
 		return o
 	}
 	s.Volumes[c.Index].Claim = created
-	// Kubernetes' own Events tell how it gets its volume.
+	// Kubernetes' own Events report how it gets its volume.
 	status.Note(ctrl.LoggerFrom(ctx), status.About{Object: s.Instance, Related: created, Reason: "ClaimCreated"}, "created claim %s", created.Name)
 	return step.Done()
 }
@@ -148,7 +148,7 @@ func (r *reconciler) createPod(ctx context.Context, s *observation.Snapshot, pod
 		return refusal.Rejected(s, v1alpha1.ReasonPodRejected, fmt.Errorf("create pod %s: %w", pod.Name, err))
 	}
 	s.Pod = created
-	// Kubernetes' own Events tell where it is scheduled and how it starts.
+	// Kubernetes' own Events report where it is scheduled and how it starts.
 	status.Note(ctrl.LoggerFrom(ctx), status.About{Object: s.Instance, Related: created, Reason: "PodCreated"}, "created pod %s of revision %s", pod.Name, s.Instance.Spec.Revision)
 	return step.Done()
 }

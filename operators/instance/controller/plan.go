@@ -29,7 +29,7 @@ func makePlan(s *observation.Snapshot) *planning.Plan {
 	case deleting && !observation.Held(s):
 		// Nothing of ours is left, or was ever made; others hold the Instance.
 		p.Outcome = planning.Wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted and waits for finalizers of others")
-		p.Outcome.After = planning.Recheck // no watch tells when the group goes
+		p.Outcome.After = planning.Recheck // no watch reports when the group goes
 		return p
 	case deleting && !observation.Draining(s):
 		planDeletion(s, p)
@@ -39,7 +39,7 @@ func makePlan(s *observation.Snapshot) *planning.Plan {
 	if deleting && p.Outcome.Kind == step.KindDone {
 		p.Outcome = planning.Wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted: the operator of %s %s first makes its member safe to stop (see condition Drained), then removes finalizer %s",
 			instance.Spec.Group.Kind, instance.Spec.Group.Name, v1alpha1.FinalizerMember)
-		p.Outcome.After = planning.Recheck // no watch tells when the group goes
+		p.Outcome.After = planning.Recheck // no watch reports when the group goes
 	}
 	if instance.Spec.Paused {
 		*p = planning.Plan{Outcome: p.Outcome}

@@ -237,7 +237,7 @@ func (f finding) lookAgain() time.Duration {
 	return f.again
 }
 
-// resume tells how the pod of a suspended Instance comes back.
+// resume reports how the pod of a suspended Instance comes back.
 func resume(s *observation.Snapshot) string {
 	if s.Instance.Spec.Retire {
 		return "its member has left, and the Instance is about to go"

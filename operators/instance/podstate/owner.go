@@ -19,7 +19,7 @@ const (
 	ForeignPod PodOwner = "foreign"
 )
 
-// OwnerOf tells whose a pod of the Instance's name is.
+// OwnerOf reports whose a pod of the Instance's name is.
 func OwnerOf(instance *v1alpha1.Instance, pod *corev1.Pod) PodOwner {
 	controller := metav1.GetControllerOf(pod)
 	switch {

@@ -27,7 +27,7 @@ import (
 )
 
 // switchAgain is how soon a PD is looked at again whose members are to start with another
-// scheme: no watch tells that a status of its own, which that rests on, is stored.
+// scheme: no watch reports that a status of its own, which that rests on, is stored.
 const switchAgain = time.Second
 
 // groupPlan is a group.Plan and what PD alone adds to it.

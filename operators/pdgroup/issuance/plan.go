@@ -32,7 +32,7 @@ type Plan struct {
 	CA *Rotate
 	// Rotation is how far another CA has taken its place; nil while none does.
 	Rotation *v1alpha1.CARotation
-	// Outcome tells of a certificate that only a user can have made.
+	// Outcome reports a certificate that only a user can have made.
 	Outcome step.Outcome
 
 	words map[string]word

@@ -23,7 +23,7 @@ import (
 // File is the name of PD's configuration file.
 const File = "pd.toml"
 
-// configAgain is how soon PD is given again what it has refused: nothing tells when
+// configAgain is how soon PD is given again what it has refused: nothing shows when
 // it would take it.
 const configAgain = time.Minute
 

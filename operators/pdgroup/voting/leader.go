@@ -21,7 +21,7 @@ func Anybody(*v1alpha1.Instance) bool { return true }
 
 // Successor names the member that leads next after an Instance's: one that is healthy
 // and stays, at best none that a user wants to lead nothing, Ready and at the wanted
-// revision, and of those the one that has been healthy for longest. fits tells of the
+// revision, and of those the one that has been healthy for longest. fits reports the
 // Instance of one whether it may, nil if it has none. Empty if there is none.
 func (v Voters) Successor(d component.Disruption, fits func(*v1alpha1.Instance) bool) string {
 	type candidate struct {

@@ -125,7 +125,7 @@ func complete(r *v1alpha1.Restore) bool {
 	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// without tells how to begin without the data.
+// without reports how to begin without the data.
 func without(c *v1alpha1.TidbCluster) string {
 	return fmt.Sprintf("kubectl -n %s patch tidbcluster %s --type=merge -p '{\"spec\":{\"bootstrapFrom\":null}}'", c.Namespace, c.Name)
 }

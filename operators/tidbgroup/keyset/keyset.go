@@ -83,7 +83,7 @@ func judge(g *v1alpha1.TiDBGroup, secret certificate.Secret, by need) step.Outco
 		message = fmt.Sprintf("Secret %s, which %s needs, key %s: %v: fix it: kubectl -n %s edit secret %s", secret.Name, by.field, key, err, g.Namespace, secret.Name)
 	}
 	o := step.Stall(v1alpha1.ReasonMissingReference, message)
-	o.After = certificate.LookSoon // no watch tells of Secrets
+	o.After = certificate.LookSoon // no watch reports Secrets
 	return o
 }
 

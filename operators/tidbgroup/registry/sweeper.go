@@ -13,7 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// Timing says how often PD is asked. Nothing tells that a lease ends.
+// Timing says how often PD is asked. Nothing shows that a lease ends.
 type Timing struct {
 	// Between two looks. A registration is removed when it was seen without a
 	// lease at two of them, and has not been renewed meanwhile.

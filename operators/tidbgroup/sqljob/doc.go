@@ -3,5 +3,5 @@
 //
 // A Job's name says group, entry and revision, so that making it twice makes one. It
 // is kept until its end stands in status, and a new one is made only where neither
-// tells that the revision has run: so none runs twice, whenever the operator dies.
+// reports that the revision has run: so none runs twice, whenever the operator dies.
 package sqljob

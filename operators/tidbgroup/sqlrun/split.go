@@ -5,7 +5,7 @@ import "strings"
 // split cuts SQL into its statements, as TiDB's lexer sees them: a semicolon in a
 // string, a quoted name or a comment ends none. Comments alone are no statement, but
 // for those that TiDB runs. It is done here so that the statement that fails can be
-// named: of several that are sent together the driver does not tell which one did.
+// named: of several that are sent together the driver does not report which one did.
 // TiDB has no stored procedures, and so there is no DELIMITER.
 func split(sql string) []string {
 	sql = strings.TrimPrefix(sql, "\ufeff")

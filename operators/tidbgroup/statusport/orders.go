@@ -81,7 +81,7 @@ func NewOrders(tell Tell, now func() time.Time) *Orders {
 	return &Orders{tell: tell, now: now, wake: make(chan event.GenericEvent, 64), answers: map[types.NamespacedName]Answer{}}
 }
 
-// Answers tells which groups have an answer.
+// Answers reports which groups have an answer.
 func (o *Orders) Answers() <-chan event.GenericEvent { return o.wake }
 
 // Last returns what became of a group's last order, the zero Answer without one.

@@ -40,7 +40,7 @@ type Job struct {
 	TLS hook.TLS
 	// Address that the store advertises, host:port.
 	Address string
-	// Record is the file that tells that this program keeps leaders away from the
+	// Record is the file that reports that this program keeps leaders away from the
 	// store. It lies with the store's data.
 	Record string
 	// Poll is how often PD is asked; 250 ms if zero.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Releases that the database's programs tell of themselves. Their modules are
+// Releases that the database's programs report of themselves. Their modules are
 // pinned by commits, whose pseudo-versions say nothing to PD or to a user, and
 // which lie near these releases: PD of April 2024, TiDB of November 2025, and of
 // July 2024 for the older one. There is one commit of PD for both.

@@ -150,7 +150,7 @@ func (p *PD) View(t *testing.T, a Attempt) pd.View {
 }
 
 // Judge runs what an operator does about an object, which returns the object with its
-// status, and fails the test unless it takes little memory and the status tells what is.
+// status, and fails the test unless it takes little memory and the status reports what is.
 func Judge(t *testing.T, kind string, work func() any) {
 	t.Helper()
 	var before, after runtime.MemStats

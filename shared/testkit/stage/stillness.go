@@ -93,7 +93,7 @@ func (s *Stage) Still(d time.Duration) {
 	}
 }
 
-// report tells of a write of an object of a kind from now on.
+// report notes a write of an object of a kind from now on.
 func (s *Stage) report(ctx context.Context, kind schema.GroupVersionKind, writes chan<- string) {
 	s.Helper()
 	from := &metav1.ListOptions{ResourceVersion: s.metadata(kind).ResourceVersion}
