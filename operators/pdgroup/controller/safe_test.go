@@ -370,7 +370,7 @@ func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
 		o := r.removeOrphan(t.Context(), g, scene(t, 3), p)
 		status, _, end := report(g, scene(t, 3), p, o, clock())
 		upToDate := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionUpToDate)
-		assert.Contains(t, upToDate.Message, "claim data-basic-pd-2 is there")
+		assert.Contains(t, upToDate.Message, "claim data-basic-pd-2 exists")
 		assert.Equal(t, cmp.Or(reason, v1alpha1.ReasonDraining), upToDate.Reason)
 		assert.Positive(t, end.After)
 	}

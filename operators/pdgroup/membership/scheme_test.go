@@ -85,7 +85,7 @@ func TestSEC01TheSchemeOfPDChangesWhileItIsSuspended(t *testing.T) {
 		"an operator before this one said nothing":  {situation: situation{tls: true, urls: []string{httpsURL}}, scheme: "https"},
 		"one that stops as it is is told nothing":   {situation: situation{serves: "http", suspended: true, urls: plain}, scheme: "http"},
 		"PD is told before it stops":                {situation: situation{serves: "http", tls: true, suspended: true, urls: plain, other: store(true, true)}, scheme: "http", told: both, wait: "setting the https URLs"},
-		"and waits until that is recorded":          {situation: situation{serves: "http", tls: true, suspended: true, urls: both}, scheme: "http", wait: "PD is told", haveBoth: true},
+		"and waits until that is recorded":          {situation: situation{serves: "http", tls: true, suspended: true, urls: both}, scheme: "http", wait: "setting the https URLs", haveBoth: true},
 		"then it stops":                             {situation: situation{serves: "http", tls: true, suspended: true, recorded: true, urls: both}, scheme: "http", haveBoth: true},
 		"and starts otherwise":                      {situation: situation{serves: "http", tls: true, suspended: true, recorded: true, stopped: true, urls: both}, scheme: "https", haveBoth: true},
 		"when it is back, the old ones are removed": {situation: situation{serves: "https", tls: true, recorded: true, urls: both}, scheme: "https", told: []string{httpsURL}, haveBoth: true},

@@ -63,7 +63,7 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 			g.Status.Conditions[0].LastTransitionTime = metav1.NewTime(clock().Add(-29 * time.Second))
 		}, words: []string{"30s"}, waits: true},
 		"while a majority runs":           {request: right, seen: func(s *observation.Snapshot) { s.Instances[2].Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"a-0, a-2", "majority of 3", "kubectl"}},
-		"of a single member":              {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Members = g.Status.Members[:1] }, words: []string{"one member", "kubectl"}},
+		"of a single member":              {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Members = g.Status.Members[:1] }, words: []string{"a single member", "kubectl"}},
 		"for a member that never joined":  {request: "a-2/73", group: func(g *v1alpha1.PDGroup) { g.Status.Members[2].Name = "a-5" }, seen: pod(2, v1alpha1.ReasonPodNotReady), words: []string{"did not list", "kubectl"}},
 		"for a member without its claim":  {request: right, seen: func(s *observation.Snapshot) { delete(s.Claims, "a-0") }, words: []string{"data-a-0", "kubectl"}},
 		"for a member with another claim": {request: right, seen: func(s *observation.Snapshot) { s.Claims["a-0"][0].UID = "new" }, words: []string{"data-a-0"}},
