@@ -83,7 +83,7 @@ func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
 			return st
 		}(), v1alpha1.ReasonBucketMissing, "bucket nothing: it does not exist"},
 		"no key":               {Storage{Provider: ProviderGCS, Bucket: "copies", Folder: "a", Credentials: t.TempDir(), CredentialsOf: "Secret keys"}, v1alpha1.ReasonMissingReference, "key credentials.json of Secret keys is not there"},
-		"no JSON":              {inGoogle(t, "hello"), v1alpha1.ReasonMissingReference, "has not the JSON of a service account"},
+		"no JSON":              {inGoogle(t, "hello"), v1alpha1.ReasonMissingReference, "is not the JSON of a service account"},
 		"a user's credentials": {inGoogle(t, `{"type": "authorized_user"}`), v1alpha1.ReasonMissingReference, "its field type must be service_account"},
 	} {
 		t.Run(name, func(t *testing.T) {
