@@ -27,10 +27,12 @@ func failing(t *testing.T, policy v1alpha1.FailoverPolicy) (*stage.Stage, *v1alp
 // fails has the pods of members not ready and PD not hear of their stores.
 func fails(s *stage.Stage, state string, members ...string) {
 	s.Helper()
+	var ids []string
 	for _, name := range members {
 		s.SetDown(name, state != pd.StateUp)
-		s.PD.State(state, s.StoreID(name))
+		ids = append(ids, s.StoreID(name))
 	}
+	s.PD.State(state, ids...) // at once: between them one alone would be down
 }
 
 func TestKV20KV21AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
