@@ -109,7 +109,7 @@ func (o options) do(ctx context.Context) error {
 	if o.adapter != "" {
 		return o.sideBySide(ctx)
 	}
-	if err := o.check(); err != nil {
+	if err := errors.Join(o.check(), o.checkOperations()); err != nil {
 		return err
 	}
 	run, cases, err := o.begin(ctx)
@@ -156,9 +156,6 @@ func (o options) check() error {
 	if o.edits != 0 && (o.edits < 0 || others || o.idle != 0 && o.atATime == 0) {
 		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
 	}
-	if o.operations != 0 && (o.operations < 0 || others || o.edits != 0 || o.atATime != 0 || o.tls || o.floor || o.stores != 0 || o.record != "") {
-		return errors.New("-operations is a number of runs, and measured alone: try -operations 5 -changes, without other flags")
-	}
 	if o.atATime != 0 && (o.atATime < 0 || others || o.floor || o.stores != 0) {
 		return errors.New("-at-a-time is a number of clusters, and measured alone: try -clusters 300 -at-a-time 100 -idle 1m, without -processes, -foreign, -bad, -restart, -floor, -stores and -base")
 	}
@@ -177,6 +174,16 @@ func (o options) begin(ctx context.Context) (bench.Run, []bench.Case, error) {
 	}
 	cases, err := o.cases()
 	return run, cases, err
+}
+
+// checkOperations says what does not go with -operations.
+func (o options) checkOperations() error {
+	others := o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.idle != 0 || o.tls || o.floor || o.stores != 0 || o.edits != 0 || o.atATime != 0
+	prints := o.requests || o.functions != 0 || o.profile != "" || o.base != "" || o.record != ""
+	if o.operations < 0 || o.operations > 0 && (others || prints) {
+		return errors.New("-operations is a number of runs, and measured alone: try -operations 5 -changes, without other flags")
+	}
+	return nil
 }
 
 // checkAdapter says what does not go with -adapter.
