@@ -22,7 +22,6 @@ const (
 	whyTurned  = "UpToDate turned to False, and to True; one in the words of an earlier Event is counted there"
 	whyDrain   = "kubectl drain may take as many as can be missed of the new number"
 	whyService = "only the note on how it is rendered, which has a hash of the group's spec in it"
-	whySteady  = "DependenciesReady turns to False until the edited TiKVGroup has a current status, and back: nobody needs it, TiDB serves all the while (gate.AnyTiKVGroup drops Lagging)"
 	whyRevised = "the revision"
 )
 
@@ -112,7 +111,6 @@ func scaleOutTiKVBudget() Operation {
 			{"tidbcluster", "patch", "tikvgroups", 1, 1, whyGroup},
 			{"tidbcluster", "patch", "tidbclusters/status", 2, 5, whyCluster},
 			{"tidbcluster", "create", "events", 1, 2, whyTurned},
-			{"tidbgroup", "patch", "tidbgroups/status", 0, 2, whySteady},
 			{"tikvgroup", "patch", "instances", 1, 1, "the Instance"},
 			{"tikvgroup", "patch", "instances/status", 1, 3, "what PD says of the store: its id, and that it is up"},
 			{"tikvgroup", "patch", "poddisruptionbudgets", 1, 1, whyDrain},
@@ -133,7 +131,6 @@ func scaleInTiKVBudget() Operation {
 			{"tidbcluster", "patch", "tikvgroups", 1, 1, whyGroup},
 			{"tidbcluster", "patch", "tidbclusters/status", 2, 5, whyCluster},
 			{"tidbcluster", "create", "events", 1, 2, whyTurned},
-			{"tidbgroup", "patch", "tidbgroups/status", 0, 2, whySteady},
 			{"tikvgroup", "create", "leases", 1, 1, "the Lease without which no member is disrupted, as it is the cluster's first"},
 			{"tikvgroup", "update", "leases", 1, 1, "it is given back"},
 			{"tikvgroup", "patch", "instances", 2, 2, "it is to retire; its finalizer is taken off"},
@@ -183,7 +180,6 @@ func restartTiKVBudget() Operation {
 			{"tidbcluster", "patch", "tikvgroups", 1, 1, whyGroup},
 			{"tidbcluster", "patch", "tidbclusters/status", 4, 9, whyCluster},
 			{"tidbcluster", "create", "events", 1, 2, whyTurned},
-			{"tidbgroup", "patch", "tidbgroups/status", 0, 2, whySteady},
 			{"tikvgroup", "patch", "controllerrevisions", 1, 1, whyRevised},
 			{"tikvgroup", "patch", "services", 1, 1, whyService},
 			{"tikvgroup", "update", "leases", 6, 6, "for each store the Lease is taken and given back: one member of the cluster at a time"},

@@ -69,7 +69,7 @@ func PDGroup(name string, pd *v1alpha1.PDGroup) Result {
 
 // AnyTiKVGroup opens if at least one TiKVGroup of the PDGroup is Ready.
 func AnyTiKVGroup(pdGroup string, groups []*v1alpha1.TiKVGroup) Result {
-	message := fmt.Sprintf("no TiKVGroup names PDGroup %s: create one with spec.pdGroup.name %s", pdGroup, pdGroup)
+	out := Result{Message: fmt.Sprintf("no TiKVGroup names PDGroup %s: create one with spec.pdGroup.name %s", pdGroup, pdGroup)}
 	for _, g := range groups {
 		if g.PDGroupName() != pdGroup {
 			continue
@@ -78,7 +78,7 @@ func AnyTiKVGroup(pdGroup string, groups []*v1alpha1.TiKVGroup) Result {
 		if result.Open {
 			return result
 		}
-		message = result.Message
+		out.Message, out.Lagging = result.Message, out.Lagging || result.Lagging
 	}
-	return Result{Message: message}
+	return out
 }

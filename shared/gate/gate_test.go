@@ -52,4 +52,10 @@ func TestOneReadyTiKVGroupIsEnough(t *testing.T) {
 	assert.True(t, gate.AnyTiKVGroup("basic-pd", []*v1alpha1.TiKVGroup{unready, ready}).Open)
 	assert.False(t, gate.AnyTiKVGroup("basic-pd", []*v1alpha1.TiKVGroup{unready, foreign}).Open)
 	assert.Contains(t, gate.AnyTiKVGroup("basic-pd", []*v1alpha1.TiKVGroup{foreign}).Message, "create one")
+
+	edited := make1("d", "basic-pd", metav1.ConditionTrue)
+	edited.Generation = 2
+	assert.True(t, gate.AnyTiKVGroup("basic-pd", []*v1alpha1.TiKVGroup{edited, unready}).Lagging, "one was Ready when it was edited")
+	assert.False(t, gate.AnyTiKVGroup("basic-pd", []*v1alpha1.TiKVGroup{unready}).Lagging)
+	assert.False(t, gate.AnyTiKVGroup("basic-pd", []*v1alpha1.TiKVGroup{edited, ready}).Lagging, "another one is Ready")
 }
