@@ -103,7 +103,7 @@ func overClusters(runs []Run) chart.Chart {
 	if len(lines) == 0 {
 		return out
 	}
-	out.Lines = append(lines, bound(runs, least, most))
+	out.Lines = slices.Concat(lines, []chart.Line{bound(runs, least, most)})
 	return out
 }
 
