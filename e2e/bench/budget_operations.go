@@ -23,6 +23,7 @@ const (
 	whyDrain   = "kubectl drain may take as many as can be missed of the new number"
 	whyService = "only the note on how it is rendered, which has a hash of the group's spec in it"
 	whyRevised = "the revision"
+	whyLate    = "a server that answers late counts as one that does not, and serves again: on a busy machine alone"
 )
 
 // Budgets are the operations that have one: the start of a cluster, and what is done to it then,
@@ -119,6 +120,7 @@ func scaleOutTiKVBudget() Operation {
 			{"instance", "create", "persistentvolumeclaims", 1, 1, "the volume"},
 			{"instance", "create", "pods", 1, 1, "the pod"},
 			{"instance", "patch", "instances/status", 2, 4, "its claim, before the pod is made; Ready; between them its node and address, if it is not Ready within two seconds"},
+			{"tidbgroup", "patch", "instances/status", 0, 6, whyLate},
 		},
 		Reconciles: reconciledBy(13, 10, 13, 18, 12),
 	}
@@ -144,6 +146,7 @@ func scaleInTiKVBudget() Operation {
 			{"instance", "patch", "instances/status", 2, 6, "the spec is seen; it is being deleted; it waits until the pod has ended; the pod is not Ready"},
 			{"instance", "delete", "pods", 1, 1, "the pod"},
 			{"instance", "create", "events", 2, 2, "the pod deleted, the claim retired"},
+			{"tidbgroup", "patch", "instances/status", 0, 6, whyLate},
 		},
 		Reconciles: reconciledBy(25, 10, 19, 39, 14),
 	}
@@ -192,6 +195,7 @@ func restartTiKVBudget() Operation {
 			{"instance", "delete", "pods", 3, 3, "the pods of the old spec"},
 			{"instance", "patch", "instances/status", 7, 15, "for each store: the spec is seen and the pod has to end; the new pod; Ready"},
 			{"instance", "create", "events", 3, 3, "each pod deleted"},
+			{"tidbgroup", "patch", "instances/status", 0, 6, whyLate},
 		},
 		Reconciles: reconciledBy(46, 18, 31, 74, 33),
 	}
@@ -212,6 +216,7 @@ func configureTiDBBudget() Operation {
 			{"tidbgroup", "create", "events", 4, 6, "the roll has begun, and ended; each server has taken the items; " + whyTurned},
 			{"instance", "patch", "pods", 2, 2, "for each server: its pod says of which revision it is"},
 			{"instance", "patch", "instances/status", 2, 4, "for each server: the revision of its pod"},
+			{"tidbgroup", "patch", "instances/status", 0, 6, whyLate},
 		},
 		Reconciles: reconciledBy(10, 6, 4, 4, 18),
 	}
