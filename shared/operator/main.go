@@ -111,6 +111,9 @@ func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) er
 	if err := complete(v1alpha1.ComponentTable()); err != nil {
 		return err
 	}
+	if err := installed(ctx, cfg); err != nil {
+		return err
+	}
 	if flags.Shard == "" {
 		return serve(ctx, cfg, program, flags, nil)
 	}
@@ -121,9 +124,6 @@ func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) er
 
 // serve runs a program in the namespaces of the scope, or if nil of the flags.
 func serve(ctx context.Context, cfg *rest.Config, program Program, flags Flags, scope *shard.Scope) error {
-	if err := installed(ctx, cfg); err != nil {
-		return err
-	}
 	reach := Reach{Credentials: credentials.New(time.Now), Patience: status.Patience, Scope: scope}
 	dial, unregister, err := dialer(program, flags, reach.Credentials)
 	if err != nil {
