@@ -1,10 +1,8 @@
 package bench
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
@@ -192,35 +189,24 @@ type clusterObjects struct {
 
 // objects are those of a cluster of a name.
 func (a Adapter) objects(name, namespace string) (clusterObjects, error) {
-	var out clusterObjects
 	text := strings.NewReplacer(placeName, name, placeNamespace, namespace).Replace(a.Cluster)
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		o := &unstructured.Unstructured{}
-		if err = errors.Join(err, yaml.Unmarshal(document, &o.Object)); err != nil {
-			return out, fmt.Errorf("cluster is no manifest of objects with --- between them: %w", err)
-		}
-		if len(o.Object) == 0 { // comments
-			continue
-		}
+	all, err := objects.Decode([]byte(text))
+	if err != nil {
+		return clusterObjects{}, fmt.Errorf("cluster is no manifest of objects with --- between them: %w", err)
+	}
+	for i, o := range all {
 		if err := checkObject(o, name, namespace); err != nil {
-			return out, fmt.Errorf("object %d of %w", len(out.all), err)
+			return clusterObjects{}, fmt.Errorf("object %d of %w", i, err)
 		}
-		out.all = append(out.all, o)
 	}
-	if len(out.all) == 0 {
-		return out, fmt.Errorf("cluster is missing: the manifest of one cluster, with %s and %s for its name and namespace", placeName, placeNamespace)
+	if len(all) == 0 {
+		return clusterObjects{}, fmt.Errorf("cluster is missing: the manifest of one cluster, with %s and %s for its name and namespace", placeName, placeNamespace)
 	}
-	at := slices.IndexFunc(out.all, func(o *unstructured.Unstructured) bool { return a.Ready.Kind == "" || a.Ready.Kind == o.GetKind() })
+	at := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return a.Ready.Kind == "" || a.Ready.Kind == o.GetKind() })
 	if at < 0 {
-		return out, fmt.Errorf("ready.kind is %q, and no object of cluster is of this kind: name one of them, or leave it out for the first", a.Ready.Kind)
+		return clusterObjects{}, fmt.Errorf("ready.kind is %q, and no object of cluster is of this kind: name one of them, or leave it out for the first", a.Ready.Kind)
 	}
-	out.looked = out.all[at]
-	return out, nil
+	return clusterObjects{all: all, looked: all[at]}, nil
 }
 
 // checkObject says what an object of a cluster lacks.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -52,21 +51,21 @@ func keptBy(ctx context.Context, options controlplane.Options) (bytes int64, err
 	if err := awaitKinds(ctx, plane.Config); err != nil {
 		return 0, err
 	}
-	return liveHeap(ctx, plane.Config, v1alpha1.GroupVersion(), len(options.CRDPaths) > 0)
+	schemas := []string{"/openapi/v2"}
+	if len(options.CRDPaths) > 0 {
+		schemas = append(schemas, "/openapi/v3/apis/"+v1alpha1.GroupVersion().String())
+	}
+	return liveHeap(ctx, plane.Config, schemas)
 }
 
-// liveHeap reads the schemas of an API server, those of a group too if it is installed, and
-// returns what is left on its heap once its garbage was collected.
-func liveHeap(ctx context.Context, config *rest.Config, group schema.GroupVersion, installed bool) (int64, error) {
+// liveHeap reads schemas of an API server, and returns what is left on its heap once its garbage
+// was collected.
+func liveHeap(ctx context.Context, config *rest.Config, schemas []string) (int64, error) {
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return 0, fmt.Errorf("look at the API server: %w", err)
 	}
-	paths := []string{"/openapi/v2"}
-	if installed {
-		paths = append(paths, "/openapi/v3/apis/"+group.String())
-	}
-	for _, path := range paths {
+	for _, path := range schemas {
 		if _, err := c.RESTClient().Get().AbsPath(path).DoRaw(ctx); err != nil {
 			return 0, fmt.Errorf("read %s: %w", path, err)
 		}

@@ -1,22 +1,20 @@
 package scenario
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tidb-groups/tidb-groups/deploy"
 	"github.com/tidb-groups/tidb-groups/e2e/faults"
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/scenarios"
 )
 
@@ -125,20 +123,11 @@ func sample(name string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read sample: %w", err)
 	}
-	var out []*unstructured.Unstructured
-	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := documents.Decode(&object.Object)
-		switch {
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case err != nil:
-			return nil, fmt.Errorf("read sample %s: %w", name, err)
-		case len(object.Object) > 0:
-			out = append(out, object)
-		}
+	out, err := objects.Decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("read sample %s: %w", name, err)
 	}
+	return out, nil
 }
 
 func (s Scenario) validate() error {

@@ -119,16 +119,8 @@ func (o options) do(ctx context.Context) error {
 	if o.operations != 0 {
 		return o.measureOperations(ctx)
 	}
-	if o.kinds {
-		cases = nil
-		if err := measureKinds(ctx, &run); err != nil {
-			return err
-		}
-	}
-	for _, c := range cases {
-		if err := o.measure(ctx, c, &run); err != nil {
-			return err
-		}
+	if err := o.measureAll(ctx, cases, &run); err != nil {
+		return err
 	}
 	if o.base != "" {
 		if err := compare(o.base, run); err != nil {
@@ -139,6 +131,19 @@ func (o options) do(ctx context.Context) error {
 		return nil
 	}
 	return bench.Record(docs, run)
+}
+
+// measureAll measures what is asked for: our kinds alone, or one case after the other.
+func (o options) measureAll(ctx context.Context, cases []bench.Case, to *bench.Run) error {
+	if o.kinds {
+		return measureKinds(ctx, to)
+	}
+	for _, c := range cases {
+		if err := o.measure(ctx, c, to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check says which flags do not go together.
@@ -372,10 +377,11 @@ func (o options) measureForeign(ctx context.Context, c bench.Case) ([]bench.Fore
 // measureOperations measures what is done to one cluster, so many times, each on a control
 // plane of its own.
 func (o options) measureOperations(ctx context.Context) error {
+	c := bench.Case{Clusters: 1, Changes: o.changes}
 	var errs []error
 	for range o.operations {
-		all, err := on(ctx, bench.Case{Clusters: 1, Changes: o.changes}, func(plane *controlplane.ControlPlane) ([]bench.Measured, error) {
-			return bench.MeasureOperations(ctx, plane, bench.Case{Clusters: 1, Changes: o.changes})
+		all, err := on(ctx, c, func(plane *controlplane.ControlPlane) ([]bench.Measured, error) {
+			return bench.MeasureOperations(ctx, plane, c)
 		})
 		if err != nil {
 			return err
