@@ -73,11 +73,10 @@ func texts() []text {
 	code := maps.Clone(retired())
 	maps.Copy(code, retiredFromCode())
 	return []text{
-		{"apis", ".go", retired()},
-		{"shared", ".go", retired()},
-		{"operators", ".go", retired()},
-		{"deploy", ".go", retired()},
-		{"apis", codeOnly, code},
+		{"shared", "_test.go", retired()},
+		{"operators", "_test.go", retired()},
+		{"deploy", "_test.go", retired()},
+		{"apis", ".go", code},
 		{"shared", codeOnly, code},
 		{"operators", codeOnly, code},
 		{"deploy", codeOnly, code},

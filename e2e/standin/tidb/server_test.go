@@ -37,17 +37,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// withStore starts a PD and a listener that stands for a TiKV registered there.
-func withStore(t *testing.T) *pdtest.PD {
-	t.Helper()
-	pd := pdtest.Start(t)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	pd.Put(&metapb.Store{Id: 1, Address: l.Addr().String()})
-	return pd
-}
-
 // running is one TiDB of a test.
 type running struct {
 	cfg  *Config
@@ -151,7 +140,7 @@ func shape(v any) any {
 }
 
 func TestTheStatusPortAnswersAsTheRecordedTiDB(t *testing.T) {
-	pd := withStore(t)
+	pd := pdtest.StartWithStore(t)
 	r := start(t, pd).ready(t)
 	second := start(t, pd).ready(t)
 	files, err := filepath.Glob("testdata/*.json")
@@ -205,7 +194,7 @@ func TestTheStatusPortAnswersAsTheRecordedTiDB(t *testing.T) {
 }
 
 func TestTheServerSpeaksMySQL(t *testing.T) {
-	r := start(t, withStore(t)).ready(t)
+	r := start(t, pdtest.StartWithStore(t)).ready(t)
 	db := r.db(t, "root", "")
 	var one int
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT 1").Scan(&one))
@@ -245,7 +234,7 @@ func TestTheServerSpeaksMySQL(t *testing.T) {
 }
 
 func TestServersOfOneClusterShowTheSameDataAlsoAfterARestart(t *testing.T) {
-	pd := withStore(t)
+	pd := pdtest.StartWithStore(t)
 	a, b := start(t, pd).ready(t), start(t, pd).ready(t)
 	first := a.db(t, "root", "")
 	_, err := first.ExecContext(t.Context(), "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20))")
@@ -275,7 +264,7 @@ func TestServersOfOneClusterShowTheSameDataAlsoAfterARestart(t *testing.T) {
 }
 
 func TestTheInitialScriptRunsOncePerCluster(t *testing.T) {
-	pd := withStore(t)
+	pd := pdtest.StartWithStore(t)
 	script := filepath.Join(t.TempDir(), "bootstrap.sql")
 	require.NoError(t, os.WriteFile(script, []byte("SET PASSWORD FOR 'root'@'%' = 'secret';\nCREATE USER 'app'@'%' IDENTIFIED BY 'x';\n"+
 		"GRANT ALL ON test.* TO 'app'@'%';\nCREATE TABLE test.made (id INT);\nFLUSH PRIVILEGES;\n"), 0o600))
@@ -309,7 +298,7 @@ func TestItWaitsForAStoreThatAnswers(t *testing.T) {
 }
 
 func TestDB19ItStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
-	pd := withStore(t)
+	pd := pdtest.StartWithStore(t)
 	slow := filepath.Join(t.TempDir(), "log", "slow.log")
 	file := write(t, "graceful-wait-before-shutdown = 1\n[instance]\ntidb_slow_log_threshold = 100\n")
 	r := start(t, pd, "--log-slow-query="+slow, "--config="+file).ready(t)
@@ -365,7 +354,7 @@ func TestDB19ItStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 }
 
 func TestUpgradeStates(t *testing.T) {
-	r := start(t, withStore(t)).ready(t)
+	r := start(t, pdtest.StartWithStore(t)).ready(t)
 	ask := func(method, path string) (int, string) {
 		code, _, text := call(t, method, r.url(path), "")
 		return code, string(text)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -66,7 +65,7 @@ func begin(t *testing.T, signs bool) *database {
 		config = withKey(t)
 	}
 	out := &database{servers: &fixed{all: map[string]bool{}}, end: map[string]context.CancelFunc{}}
-	pd := withStore(t)
+	pd := pdtest.StartWithStore(t).Addr
 	for range 2 {
 		address, end := startTiDB(t, pd, config)
 		out.servers.all[address], out.end[address] = true, end
@@ -110,17 +109,6 @@ func withKey(t *testing.T) string {
 	text := fmt.Sprintf("[security]\nsession-token-signing-cert = '%[1]s/tls.crt'\nsession-token-signing-key = '%[1]s/tls.key'\n", dir)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
-}
-
-// withStore starts a PD and a listener that stands for a TiKV registered there.
-func withStore(t *testing.T) string {
-	t.Helper()
-	pd := pdtest.Start(t)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	pd.Put(&metapb.Store{Id: 1, Address: l.Addr().String()})
-	return pd.Addr
 }
 
 // startTiDB starts a stand-in of TiDB, waits until it serves, and returns its address and what

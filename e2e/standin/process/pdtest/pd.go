@@ -3,6 +3,7 @@ package pdtest
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,6 +70,17 @@ func Start(t *testing.T) *PD {
 	case <-time.After(20 * time.Second):
 		require.Fail(t, "etcd did not start")
 	}
+	return p
+}
+
+// StartWithStore runs a PD, and a listener that stands for a TiKV registered there.
+func StartWithStore(t *testing.T) *PD {
+	t.Helper()
+	p := Start(t)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	p.Put(&metapb.Store{Id: 1, Address: l.Addr().String()})
 	return p
 }
 
