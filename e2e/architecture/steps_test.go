@@ -16,7 +16,7 @@ import (
 )
 
 // The page lists the steps of a plan as "1. `compare`: …", in the order in which
-// shared/group/steps.go returns them.
+// planMembers of shared/group/steps.go takes them.
 func TestTheStepsOfAPlanAreDescribedInTheirOrder(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
@@ -33,26 +33,29 @@ func TestTheStepsOfAPlanAreDescribedInTheirOrder(t *testing.T) {
 	assert.Equal(t, want, described, "the steps of a plan in docs/architecture.md")
 }
 
-// stepsOf are the names in the list that the method steps returns.
+// stepsOf are the functions of the file that planMembers calls, in their order. Each takes its
+// inputs as parameters, and only the last, collect, is no step: it puts their outputs together.
 func stepsOf(file *ast.File) []string {
-	var names []string
+	own := map[string]bool{}
+	var body *ast.BlockStmt
 	for _, declared := range file.Decls {
-		f, ok := declared.(*ast.FuncDecl)
-		if !ok || f.Name.Name != "steps" {
-			continue
+		if f, ok := declared.(*ast.FuncDecl); ok && f.Recv == nil {
+			own[f.Name.Name] = true
+			if f.Name.Name == "planMembers" {
+				body = f.Body
+			}
 		}
-		ast.Inspect(f.Body, func(node ast.Node) bool {
-			list, ok := node.(*ast.CompositeLit)
-			if !ok {
-				return true
-			}
-			for _, element := range list.Elts {
-				if selector, ok := element.(*ast.SelectorExpr); ok {
-					names = append(names, selector.Sel.Name)
-				}
-			}
-			return false
-		})
 	}
+	var names []string
+	ast.Inspect(body, func(node ast.Node) bool {
+		call, ok := node.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if name, ok := call.Fun.(*ast.Ident); ok && own[name.Name] && name.Name != "collect" {
+			names = append(names, name.Name)
+		}
+		return true
+	})
 	return names
 }

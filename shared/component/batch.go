@@ -17,7 +17,7 @@ type BatchRestarter interface {
 	// ChooseBatch returns which of others may be stopped at the same time as first; all of
 	// them are to be restarted. If the group asks for batches and none is possible, alone
 	// says why.
-	ChooseBatch(first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone string)
+	ChooseBatch(first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone verdict.Reason)
 	// AllowsBatch says whether members may be stopped at the same time, as far as that is
 	// known without their regions. Some of them may have been stopped already.
 	AllowsBatch(all []*v1alpha1.Instance) verdict.Verdict

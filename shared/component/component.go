@@ -79,7 +79,7 @@ type Component interface {
 	// ReplacedWhenDeleted reports whether a member whose Instance is being deleted is
 	// replaced by a new one in another slot before it has gone.
 	ReplacedWhenDeleted(i *v1alpha1.Instance) bool
-	// ReasonDead says why a member never comes back and is to be replaced now; empty while it
-	// may come back.
-	ReasonDead(i *v1alpha1.Instance) string
+	// ReasonDead says why a member never comes back and is to be replaced now, if that is
+	// known.
+	ReasonDead(i *v1alpha1.Instance) verdict.Reason
 }

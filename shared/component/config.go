@@ -23,9 +23,8 @@ type ConfigProgress struct {
 	Outcome step.Outcome
 	// Apply says that what it lacks is to be sent to it now.
 	Apply bool
-	// Stuck names what it has taken and cannot be rid of without a restart; empty if
-	// nothing.
-	Stuck string
+	// Stuck names what it has taken and cannot be rid of without a restart.
+	Stuck verdict.Reason
 }
 
 // ConfigUpdate is a configuration to send to a running member. Others is what else it may

@@ -79,14 +79,13 @@ type Rendering struct {
 type Spread struct {
 	// By is spec.rebalance; empty for members that stay where they are.
 	By string
-	// Unknown says why it is not known how they lie; empty if it is.
-	Unknown string
-	// Uneven says which places differ too much; empty if none do.
-	Uneven string
+	// Unknown says why it is not known how they lie.
+	Unknown verdict.Reason
+	// Uneven says which places differ too much.
+	Uneven verdict.Reason
 	// Unneeded says that they would lie evenly enough without the member that was added.
 	Unneeded bool
 	// NoGain says why the member that was added does not help: without it they would lie
-	// as evenly as without the one that would leave, or that one is needed. Empty if it
-	// helps, or if none was added.
-	NoGain string
+	// as evenly as without the one that would leave, or that one is needed.
+	NoGain verdict.Reason
 }

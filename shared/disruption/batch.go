@@ -21,7 +21,7 @@ import (
 
 // askAboutBatch says whether members may be stopped at the same time, by their regions. If PD
 // was not asked about exactly these, the plan asks and goes no further.
-func askAboutBatch(task planning.Task, t component.BatchRestarter, all []*v1alpha1.Instance) (may verdict.Verdict, known bool) {
+func askAboutBatch(task planner, t component.BatchRestarter, all []*v1alpha1.Instance) (may verdict.Verdict, known bool) {
 	q := t.BatchQuestion(all)
 	if task.Snapshot.Answer == nil || !slices.Equal(task.Snapshot.Answer.Stores, q.Stores) {
 		task.Question = &q
@@ -32,10 +32,10 @@ func askAboutBatch(task planning.Task, t component.BatchRestarter, all []*v1alph
 
 // chooseBatch chooses the members that are restarted together with the one that is next.
 // If there are none, alone says why; wait says what is waited for first.
-func chooseBatch(task planning.Task, first component.Disruption, work []component.Disruption) (with []lease.BatchMember, alone string, wait step.Outcome) {
+func chooseBatch(task planner, first component.Disruption, work []component.Disruption) (with []lease.BatchMember, alone verdict.Reason, wait step.Outcome) {
 	t, able := task.Rendering.Component.(component.BatchRestarter)
 	if !able || !canJoinBatch(task.Snapshot, first) {
-		return nil, "", step.Done()
+		return nil, verdict.Reason{}, step.Done()
 	}
 	var others []*v1alpha1.Instance
 	for _, d := range work {
@@ -44,30 +44,30 @@ func chooseBatch(task planning.Task, first component.Disruption, work []componen
 		}
 	}
 	chosen, alone := t.ChooseBatch(first.Instance, others)
-	chosen = limitToCanary(task.Group, task.WithPlannedRevisions(task.Snapshot), first, chosen)
+	chosen = limitToCanary(task.Group, task.planned(), first, chosen)
 	if len(chosen) == 0 {
 		return nil, alone, step.Done()
 	}
 	all := append([]*v1alpha1.Instance{first.Instance}, chosen...)
 	if may := t.AllowsBatch(all); !may.Allowed() {
-		return nil, may.Reason(), step.Done()
+		return nil, may.WhyNot(), step.Done()
 	}
 	if may := t.AllowsBatchNow(all); !may.Allowed() {
 		if !mayWaitLonger(task, first) {
-			return nil, may.Reason(), step.Done()
+			return nil, may.WhyNot(), step.Done()
 		}
-		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is next (%s), and waits: %s", first.Instance.Name, first.Why, may.Reason()))
+		return nil, verdict.Reason{}, step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is next (%s), and waits: %s", first.Instance.Name, first.Why, may.Reason()))
 	}
 	switch may, known := askAboutBatch(task, t, all); {
 	case !known:
-		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", first.Instance.Name, first.Why))
+		return nil, verdict.Reason{}, step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", first.Instance.Name, first.Why))
 	case !may.Allowed():
-		return nil, may.Reason(), step.Done()
+		return nil, may.WhyNot(), step.Done()
 	}
 	for _, i := range chosen {
 		with = append(with, lease.BatchMember{Instance: i.Name, Leaders: task.Rendering.Component.LeaderCount(i)})
 	}
-	return with, "", step.Done()
+	return with, verdict.Reason{}, step.Done()
 }
 
 // canJoinBatch reports whether a disruption may be part of a batch: a restart that keeps
@@ -97,7 +97,7 @@ func limitToCanary(g v1alpha1.Group, s observation.Snapshot, first component.Dis
 
 // continueBatch continues the restart of the holder of the Lease and its batch until all
 // serve again.
-func continueBatch(task planning.Task, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+func continueBatch(task planner, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	var due, others []component.Disruption
 	for _, d := range work {
 		if task.Snapshot.Lease.Covers(d.Instance) && d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil {
@@ -127,14 +127,14 @@ func continueBatch(task planning.Task, holder *v1alpha1.Instance, work []compone
 			recheckRecovery(task, i, task.Snapshot.Lease.Of(i))
 		}
 	}
-	return step.Worst(held, releaseLease(task.Plan, work, holder, "it and its batch serve again"))
+	return step.Worst(held, releaseLease(task.Result, work, holder, "it and its batch serve again"))
 }
 
 // releaseHolder lets the Instance of a holder go that was deleted and does not serve, so
 // that it is created again, whether or not the others of its batch are back. The Lease
 // records that first, and stays with the Instance that is created. No other member stops
 // meanwhile.
-func releaseHolder(task planning.Task, holder *v1alpha1.Instance, due []component.Disruption) step.Outcome {
+func releaseHolder(task planner, holder *v1alpha1.Instance, due []component.Disruption) step.Outcome {
 	if holder.DeletionTimestamp == nil || !member.HasMemberFinalizer(holder) || !task.Rendering.Component.RestartsWhenDeleted(holder) || !task.Rendering.Component.NotServing(holder) {
 		return step.Done()
 	}
@@ -156,7 +156,7 @@ func releaseHolder(task planning.Task, holder *v1alpha1.Instance, due []componen
 }
 
 // awaitReturn waits for those of all that have been stopped and are not due any more.
-func awaitReturn(task planning.Task, all []*v1alpha1.Instance, due []component.Disruption, leaving planning.Removal) step.Outcome {
+func awaitReturn(task planner, all []*v1alpha1.Instance, due []component.Disruption, leaving planning.Removal) step.Outcome {
 	worst := step.Done()
 	wait := func(o step.Outcome) {
 		if worst.Kind == step.KindDone {
@@ -208,9 +208,9 @@ func isRecreatedMember(s observation.Snapshot, r component.Rendering, i *v1alpha
 	return !i.CreationTimestamp.Time.Before(s.Lease.Since.Truncate(time.Second)) && len(r.Component.UndoPreparation(recreated)) > 0
 }
 
-// WithSingleRestartReason adds to an outcome why the holder of the Lease is restarted
+// withSingleRestartReason adds to an outcome why the holder of the Lease is restarted
 // alone although its group asks for batches.
-func WithSingleRestartReason(task planning.Task, o step.Outcome) step.Outcome {
+func withSingleRestartReason(task planner, o step.Outcome) step.Outcome {
 	alone := cmp.Or(task.Lease.BatchBlocked, task.Snapshot.Lease.BatchBlocked)
 	if alone != "" && o.Kind == step.KindWait && (task.Lease.Take != nil || observation.HolderOf(task.Snapshot) != nil && !task.Lease.Release) && !strings.Contains(o.Message, alone) {
 		o.Message += "; one at a time: " + alone

@@ -25,7 +25,7 @@ type batch struct {
 }
 
 // stopBatch stops those of the batch that are due, all at once, when all are ready for it.
-func stopBatch(task planning.Task, b batch) step.Outcome {
+func stopBatch(task planner, b batch) step.Outcome {
 	holder, due := b.holder, b.due
 	t, able := task.Rendering.Component.(component.BatchRestarter)
 	if !able || holder.DeletionTimestamp != nil {
@@ -87,7 +87,7 @@ func stopBatch(task planning.Task, b batch) step.Outcome {
 
 // abandonBatch releases the Lease if none has been stopped yet. Otherwise the holder goes
 // on alone.
-func abandonBatch(task planning.Task, b batch, why string) step.Outcome {
+func abandonBatch(task planner, b batch, why string) step.Outcome {
 	o := shrinkBatch(task, b, why)
 	notServing := func(d component.Disruption) bool { return task.Rendering.Component.NotServing(d.Instance) }
 	if len(b.due) < len(b.all) || b.back.Kind != step.KindDone || slices.ContainsFunc(b.due, notServing) {
@@ -100,7 +100,7 @@ func abandonBatch(task planning.Task, b batch, why string) step.Outcome {
 
 // shrinkBatch lets the holder go on alone, once those that have been stopped are back. The
 // others are not stopped for now.
-func shrinkBatch(task planning.Task, b batch, why string) step.Outcome {
+func shrinkBatch(task planner, b batch, why string) step.Outcome {
 	task.Calls = slices.DeleteFunc(task.Calls, func(c component.Call) bool {
 		return slices.ContainsFunc(b.due, func(d component.Disruption) bool { return d.Instance.Name == c.Instance })
 	})

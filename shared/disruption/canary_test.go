@@ -29,7 +29,6 @@ func TestMembersThatStartCountForTheCanary(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	g.Spec.Disruption, g.Status.CurrentRevision = &v1alpha1.Disruption{UpdateAtMost: &most}, "old"
 	s := observation.Snapshot{Now: time.Unix(1800000000, 0)}
-	plan := planning.Plan{Target: revision.Target{Hash: "new"}, StopPermitted: map[string]bool{}, Disrupted: map[string]member.Verb{}}
 	var work []component.Disruption
 	for slot := range int32(3) {
 		i := instancetest.Instance(slot, "u")
@@ -38,16 +37,18 @@ func TestMembersThatStartCountForTheCanary(t *testing.T) {
 		work = append(work, component.Disruption{Instance: i, Verb: member.Restart, Revision: "new"})
 	}
 	r := component.Rendering{Component: starting{}, RollGate: gate.Result{Open: true}}
+	in, plan := planning.Inputs{Group: g, Snapshot: s, Rendering: r, Target: revision.Target{Hash: "new"}}, None()
 
-	beside := planning.Plan{Target: plan.Target, StopPermitted: map[string]bool{}, Disrupted: map[string]member.Verb{"kv-0": member.Restart}}
-	_, held := restartNotServing(planning.Task{Plan: &beside, Group: g, Snapshot: s, Rendering: r}, work[1:])
+	beside := None()
+	beside.Disrupted["kv-0"] = member.Restart
+	_, held := restartNotServing(planner{in, &beside}, work[1:])
 	assert.Equal(t, v1alpha1.ReasonUpdateHeld, held.Reason)
 	assert.Empty(t, beside.StopPermitted, "the Lease's holder is to have the new revision")
 
-	serving, held := restartNotServing(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}, work)
+	serving, held := restartNotServing(planner{in, &plan}, work)
 
 	assert.Empty(t, serving)
 	assert.Equal(t, map[string]bool{"kv-0": true}, plan.StopPermitted)
 	assert.Equal(t, v1alpha1.ReasonUpdateHeld, held.Reason)
-	assert.Equal(t, v1alpha1.ReasonUpdateHeld, checkStart(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}, work[1]).Reason)
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, checkStart(planner{in, &plan}, work[1]).Reason)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
-	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
@@ -22,14 +21,14 @@ import (
 
 // mayWaitLonger records that a disruption is held back by something that passes by itself,
 // and reports whether that has not taken too long yet.
-func mayWaitLonger(task planning.Task, d component.Disruption) bool {
+func mayWaitLonger(task planner, d component.Disruption) bool {
 	task.Unsafe = &d
 	return task.Snapshot.Hold.Instance == "" || task.Snapshot.Now.Sub(task.Snapshot.Hold.Since) < transientTimeout
 }
 
 // checkStart says why a disruption may not begin, whichever member holds the Lease; Done if it may.
-func checkStart(task planning.Task, d component.Disruption) step.Outcome {
-	if hold := rollout.CheckUserHolds(task.Group, task.WithPlannedRevisions(task.Snapshot), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
+func checkStart(task planner, d component.Disruption) step.Outcome {
+	if hold := rollout.CheckUserHolds(task.Group, task.planned(), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
 		return hold
 	}
 	if may := comesBack(task.Group, task.Snapshot, d); !may.Allowed() {

@@ -19,7 +19,7 @@ import (
 // operators that keep leaders off that store, and off those of its batch (KV-15). A
 // TiKVGroup does so by itself, if one is left and not paused. PD may take the Lease while
 // PD does not answer: it may be what has to be repaired.
-func undoForLostHolder(task planning.Task, d component.Disruption) step.Outcome {
+func undoForLostHolder(task planner, d component.Disruption) step.Outcome {
 	held := task.Snapshot.Lease
 	if !task.Snapshot.HolderLost || held.Holder.Kind != v1alpha1.KindTiKVGroup || held.Holder.Kind == task.Group.GroupKind() {
 		return step.Done()
@@ -29,17 +29,17 @@ func undoForLostHolder(task planning.Task, d component.Disruption) step.Outcome 
 	}
 	calls := Leftovers(task.Snapshot.PD, held)
 	if len(calls) == 0 {
-		RecheckLostHolder(task)
+		recheckLostHolder(task)
 		return step.Done()
 	}
 	task.Calls = append(task.Calls, calls...)
 	return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be allowed leaders again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
 }
 
-// RecheckLostHolder records that PD keeps leaders off no store of a Lease whose holder is
+// recheckLostHolder records that PD keeps leaders off no store of a Lease whose holder is
 // gone: the last order may be younger than the last poll. If PD is known to, it is ordered to
 // stop, and that must not wait.
-func RecheckLostHolder(task planning.Task) {
+func recheckLostHolder(task planner) {
 	held := task.Snapshot.Lease
 	if held.Holder.Kind != v1alpha1.KindTiKVGroup || task.Snapshot.PD.Err != nil || len(Leftovers(task.Snapshot.PD, held)) > 0 {
 		return

@@ -58,8 +58,8 @@ func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.
 			s := observation.Snapshot{HolderLost: true, Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "former"}}}
 			s.PD.Stores = []pd.Store{{ID: "4", Address: "kv-1.kv-peer.ns.svc:20160"}, {ID: "5", Address: "kv-2.kv-peer.ns.svc:20160"}, {ID: "6", Address: "kv-11.kv-peer.ns.svc:20160"}}
 			c.change(&s)
-			var plan planning.Plan
-			o := beginDisruption(planning.Task{Plan: &plan, Group: c.group, Snapshot: s, Rendering: component.Rendering{Component: leased{}}}, []component.Disruption{{Instance: instancetest.Instance(0, "a"), Verb: member.Restart, Why: "it is old"}}, planning.Removal{})
+			var plan Result
+			o := beginDisruption(planner{planning.Inputs{Group: c.group, Snapshot: s, Rendering: component.Rendering{Component: leased{}}}, &plan}, []component.Disruption{{Instance: instancetest.Instance(0, "a"), Verb: member.Restart, Why: "it is old"}}, planning.Removal{})
 			assert.Equal(t, c.calls, plan.Calls)
 			assert.Equal(t, c.takes, plan.Lease.Take != nil, o.Message)
 			if !c.takes {
@@ -85,8 +85,8 @@ func TestKV15WhatPDStillHasToBeToldIsNotWaitedForFirst(t *testing.T) {
 		if evicts {
 			s.PD.EvictLeader = []string{"4"}
 		}
-		var plan planning.Plan
-		RecheckLostHolder(planning.Task{Plan: &plan, Snapshot: s})
+		var plan Result
+		recheckLostHolder(planner{planning.Inputs{Snapshot: s}, &plan})
 		assert.Equal(t, evicts, len(plan.Rechecks) == 0)
 	}
 }

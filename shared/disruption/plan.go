@@ -14,11 +14,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// PlanDisruptions decides which member may be stopped now. work are the members that are
-// to be restarted or removed and need the Lease for it, in no order; leaving are all that
-// are removed. It fills the plan's Lease, calls and permissions, and returns why the rest
-// has to wait.
-func PlanDisruptions(task planning.Task, work []component.Disruption, leaving planning.Removal) step.Outcome {
+// disrupt decides which member may be stopped now. work are the members that are to be
+// restarted or removed and need the Lease for it, in no order; leaving are all that are
+// removed. It fills the Lease, the calls and the permissions, and returns why the rest has
+// to wait.
+func disrupt(task planner, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if holder := observation.HolderOf(task.Snapshot); holder != nil {
 		return continueDisruption(task, holder, work, leaving)
 	}
@@ -31,7 +31,7 @@ func PlanDisruptions(task planning.Task, work []component.Disruption, leaving pl
 
 // restartNotServing permits members that do not serve to stop at once. It returns the work
 // that is left, and why some of it has to wait.
-func restartNotServing(task planning.Task, work []component.Disruption) ([]component.Disruption, step.Outcome) {
+func restartNotServing(task planner, work []component.Disruption) ([]component.Disruption, step.Outcome) {
 	var serving []component.Disruption
 	held := step.Done()
 	for _, d := range work {
@@ -39,7 +39,7 @@ func restartNotServing(task planning.Task, work []component.Disruption) ([]compo
 			serving = append(serving, d)
 			continue
 		}
-		if hold := rollout.HoldForStart(task.Group, task.WithPlannedRevisions(task.Snapshot), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
+		if hold := rollout.HoldForStart(task.Group, task.planned(), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
 			held = step.Worst(held, hold)
 			continue
 		}
@@ -53,7 +53,7 @@ func restartNotServing(task planning.Task, work []component.Disruption) ([]compo
 // beginDisruption chooses which member is disrupted next and takes the Lease for it. A
 // restart without the Lease is never planned together with a removal: what is safe is
 // judged by the members that stay.
-func beginDisruption(task planning.Task, work []component.Disruption, leaving planning.Removal) step.Outcome {
+func beginDisruption(task planner, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	slices.SortStableFunc(work, func(a, b component.Disruption) int {
 		return cmp.Or(cmp.Compare(task.Rendering.Component.Rank(a), task.Rendering.Component.Rank(b)), member.BySlot(a.Instance, b.Instance))
 	})
@@ -81,7 +81,7 @@ func beginDisruption(task planning.Task, work []component.Disruption, leaving pl
 		if wait.Kind != step.KindDone {
 			return wait
 		}
-		task.Lease = planning.LeaseChange{Take: &d, Leaders: task.Rendering.Component.LeaderCount(d.Instance), Batch: with, BatchBlocked: alone, Recreating: recreatingGroup(task.Group, d), Why: d.Why}
+		task.Lease = planning.LeaseChange{Take: &d, Leaders: task.Rendering.Component.LeaderCount(d.Instance), Batch: with, BatchBlocked: alone.Text(), Recreating: recreatingGroup(task.Group, d), Why: d.Why}
 		task.Notes = append(task.Notes, fmt.Sprintf("take the disruption Lease for Instance %s: %s", d.Instance.Name, d.Why))
 		return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", d.Instance.Name, d.Why))
 	}

@@ -21,7 +21,7 @@ func irreversibleVerbs() []component.CallVerb {
 // addRecheck records what a step about an Instance rests on: still says, by the component
 // as PD answers right before, whether the step may still be done. A component that
 // does not depend on PD is not asked again.
-func addRecheck(task planning.Task, instance string, still func(now component.Component) verdict.Verdict) {
+func addRecheck(task planner, instance string, still func(now component.Component) verdict.Verdict) {
 	if task.Rendering.ComponentFor == nil {
 		return
 	}
@@ -31,7 +31,7 @@ func addRecheck(task planning.Task, instance string, still func(now component.Co
 // recheckPreparation records what a preparation rests on, if what follows from it cannot
 // be undone: the permission to stop, the report that a member has left, or an order to
 // remove it.
-func recheckPreparation(task planning.Task, d component.Disruption, begun time.Time, planned component.Preparation) {
+func recheckPreparation(task planner, d component.Disruption, begun time.Time, planned component.Preparation) {
 	stops := planned.Suspend || planned.Ready && (d.Verb == member.Restart || !planned.Stays && !member.IsDrained(d.Instance))
 	removes := slices.ContainsFunc(planned.Calls, func(c component.Call) bool { return slices.Contains(irreversibleVerbs(), c.Verb) })
 	if !stops && !removes {
@@ -49,7 +49,7 @@ func recheckPreparation(task planning.Task, d component.Disruption, begun time.T
 }
 
 // recheckRecovery records that a member has recovered: the next disruption depends on it.
-func recheckRecovery(task planning.Task, i *v1alpha1.Instance, held lease.State) {
+func recheckRecovery(task planner, i *v1alpha1.Instance, held lease.State) {
 	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
 		if !now.Recover(i, held).Ready {
 			return verdict.Refuse("it has not recovered yet")
@@ -60,7 +60,7 @@ func recheckRecovery(task planning.Task, i *v1alpha1.Instance, held lease.State)
 
 // recheckWithdrawnRemoval records that nothing is left to undo of a removal that was
 // withdrawn.
-func recheckWithdrawnRemoval(task planning.Task, i *v1alpha1.Instance) {
+func recheckWithdrawnRemoval(task planner, i *v1alpha1.Instance) {
 	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
 		if HasLeftovers(now, i) {
 			return verdict.Refuse("its removal is still to be taken back")
@@ -69,23 +69,23 @@ func recheckWithdrawnRemoval(task planning.Task, i *v1alpha1.Instance) {
 	})
 }
 
-// RecheckUndone records that nothing is left in PD of what was prepared for a member. Its
+// RecheckUndone has PD say again that nothing is left of what was prepared for a member. Its
 // annotation goes, and the last answer of PD may be older than the last order to it.
-func RecheckUndone(task planning.Task, i *v1alpha1.Instance) {
-	if task.Rendering.ComponentFor == nil || task.Group.GroupKind() == v1alpha1.KindPDGroup {
-		return // PD leaves nothing of a member, and is not to be waited for
+func RecheckUndone(in planning.Inputs, i *v1alpha1.Instance) []planning.Recheck {
+	if in.Rendering.ComponentFor == nil || in.Group.GroupKind() == v1alpha1.KindPDGroup {
+		return nil // PD leaves nothing of a member, and is not to be waited for
 	}
-	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) verdict.Verdict {
-		if now.Err != nil || HasLeftovers(task.Rendering.ComponentFor(now), i) {
+	return []planning.Recheck{{Instance: i.Name, Still: func(now pd.View) verdict.Verdict {
+		if now.Err != nil || HasLeftovers(in.Rendering.ComponentFor(now), i) {
 			return verdict.Refuse("what was begun with it is still to be taken back")
 		}
 		return verdict.Allow()
-	}})
+	}}}
 }
 
 // recheckNotServing records that a member does not serve and is stopped for that alone: it
 // may have come back since.
-func recheckNotServing(task planning.Task, i *v1alpha1.Instance) {
+func recheckNotServing(task planner, i *v1alpha1.Instance) {
 	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
 		if !now.NotServing(i) {
 			return verdict.Refuse("it works again")
@@ -95,9 +95,9 @@ func recheckNotServing(task planning.Task, i *v1alpha1.Instance) {
 }
 
 // recheckDead records that a member never comes back.
-func recheckDead(task planning.Task, i *v1alpha1.Instance) {
+func recheckDead(task planner, i *v1alpha1.Instance) {
 	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
-		if now.ReasonDead(i) == "" {
+		if !now.ReasonDead(i).Given() {
 			return verdict.Refuse("it is not dead after all")
 		}
 		return verdict.Allow()
@@ -107,11 +107,11 @@ func recheckDead(task planning.Task, i *v1alpha1.Instance) {
 // HasLeftovers reports whether something that was prepared for a member is still to be
 // undone, or cannot be any more.
 func HasLeftovers(c component.Component, i *v1alpha1.Instance) bool {
-	return len(c.UndoPreparation(i)) > 0 || c.ReasonDead(i) != ""
+	return len(c.UndoPreparation(i)) > 0 || c.ReasonDead(i).Given()
 }
 
 // recheckBatch records what the permission for a batch to stop rests on.
-func recheckBatch(task planning.Task, all []*v1alpha1.Instance, due []component.Disruption, begun time.Time) {
+func recheckBatch(task planner, all []*v1alpha1.Instance, due []component.Disruption, begun time.Time) {
 	addRecheck(task, all[0].Name, func(now component.Component) verdict.Verdict {
 		t, able := now.(component.BatchRestarter)
 		if !able {

@@ -32,11 +32,11 @@ func (c led) NeedsLease(component.Disruption) bool { return true }
 
 func (c led) NotServing(i *v1alpha1.Instance) bool { return i.Name != c.view.Leader }
 
-func (c led) ReasonDead(i *v1alpha1.Instance) string {
+func (c led) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	if i.Name != c.view.Leader {
-		return "it is gone"
+		return verdict.Because("it is gone")
 	}
-	return ""
+	return verdict.Reason{}
 }
 
 func (led) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
@@ -69,40 +69,40 @@ func TestWhatCannotBeTakenBackRestsOnWhatPDSaysNow(t *testing.T) {
 	rendering := component.Rendering{Component: then, ComponentFor: func(now pd.View) component.Component { return led{view: now} }}
 	restart, remove := component.Disruption{Instance: a, Verb: member.Restart}, component.Disruption{Instance: a, Verb: member.Remove}
 	for name, c := range map[string]struct {
-		note func(p *planning.Plan)
+		note func(r *Result)
 		now  pd.View
 		says string
 	}{
-		"a stop that is still safe": {func(p *planning.Plan) {
-			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
+		"a stop that is still safe": {func(r *Result) {
+			recheckPreparation(planner{planning.Inputs{Rendering: rendering}, r}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Leader: "b"}, ""},
-		"a stop of who leads by now": {func(p *planning.Plan) {
-			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
+		"a stop of who leads by now": {func(r *Result) {
+			recheckPreparation(planner{planning.Inputs{Rendering: rendering}, r}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Leader: "a"}, "PD's state has changed"},
-		"a stop when PD has fallen silent": {func(p *planning.Plan) {
-			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
+		"a stop when PD has fallen silent": {func(r *Result) {
+			recheckPreparation(planner{planning.Inputs{Rendering: rendering}, r}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Err: errors.New("refused")}, "PD does not answer"},
-		"a removal of who leads by now": {func(p *planning.Plan) {
-			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, remove, time.Time{}, then.Prepare(remove, time.Time{}))
+		"a removal of who leads by now": {func(r *Result) {
+			recheckPreparation(planner{planning.Inputs{Rendering: rendering}, r}, remove, time.Time{}, then.Prepare(remove, time.Time{}))
 		}, pd.View{Leader: "a"}, "PD's state has changed"},
-		"a removal that is still safe": {func(p *planning.Plan) {
-			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, remove, time.Time{}, then.Prepare(remove, time.Time{}))
+		"a removal that is still safe": {func(r *Result) {
+			recheckPreparation(planner{planning.Inputs{Rendering: rendering}, r}, remove, time.Time{}, then.Prepare(remove, time.Time{}))
 		}, pd.View{Leader: "b"}, ""},
-		"the move of a leader, which can be taken back": {func(p *planning.Plan) {
-			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, led{view: pd.View{Leader: "a"}}.Prepare(restart, time.Time{}))
+		"the move of a leader, which can be taken back": {func(r *Result) {
+			recheckPreparation(planner{planning.Inputs{Rendering: rendering}, r}, restart, time.Time{}, led{view: pd.View{Leader: "a"}}.Prepare(restart, time.Time{}))
 		}, pd.View{}, ""},
-		"a member that has recovered": {func(p *planning.Plan) {
-			recheckRecovery(planning.Task{Plan: p, Rendering: rendering}, a, lease.State{})
+		"a member that has recovered": {func(r *Result) {
+			recheckRecovery(planner{planning.Inputs{Rendering: rendering}, r}, a, lease.State{})
 		}, pd.View{Leader: "b"}, ""},
-		"a member that has been lost again": {func(p *planning.Plan) {
-			recheckRecovery(planning.Task{Plan: p, Rendering: rendering}, a, lease.State{})
+		"a member that has been lost again": {func(r *Result) {
+			recheckRecovery(planner{planning.Inputs{Rendering: rendering}, r}, a, lease.State{})
 		}, pd.View{}, "it has not recovered yet"},
-		"a member that adds nothing":       {func(p *planning.Plan) { recheckNotServing(planning.Task{Plan: p, Rendering: rendering}, a) }, pd.View{Leader: "b"}, ""},
-		"a member that works again":        {func(p *planning.Plan) { recheckNotServing(planning.Task{Plan: p, Rendering: rendering}, a) }, pd.View{Leader: "a"}, "it works again"},
-		"a member that is dead":            {func(p *planning.Plan) { recheckDead(planning.Task{Plan: p, Rendering: rendering}, a) }, pd.View{Leader: "b"}, ""},
-		"a member that was taken for dead": {func(p *planning.Plan) { recheckDead(planning.Task{Plan: p, Rendering: rendering}, a) }, pd.View{Leader: "a"}, "it is not dead after all"},
-		"a component that does not depend on PD is let be": {func(p *planning.Plan) {
-			recheckPreparation(planning.Task{Plan: p, Rendering: component.Rendering{Component: then}}, restart, time.Time{}, component.Preparation{Ready: true})
+		"a member that adds nothing":       {func(r *Result) { recheckNotServing(planner{planning.Inputs{Rendering: rendering}, r}, a) }, pd.View{Leader: "b"}, ""},
+		"a member that works again":        {func(r *Result) { recheckNotServing(planner{planning.Inputs{Rendering: rendering}, r}, a) }, pd.View{Leader: "a"}, "it works again"},
+		"a member that is dead":            {func(r *Result) { recheckDead(planner{planning.Inputs{Rendering: rendering}, r}, a) }, pd.View{Leader: "b"}, ""},
+		"a member that was taken for dead": {func(r *Result) { recheckDead(planner{planning.Inputs{Rendering: rendering}, r}, a) }, pd.View{Leader: "a"}, "it is not dead after all"},
+		"a component that does not depend on PD is let be": {func(r *Result) {
+			recheckPreparation(planner{planning.Inputs{Rendering: component.Rendering{Component: then}}, r}, restart, time.Time{}, component.Preparation{Ready: true})
 		}, pd.View{Leader: "a"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,9 +110,9 @@ func TestWhatCannotBeTakenBackRestsOnWhatPDSaysNow(t *testing.T) {
 			env := operator.Env{PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return pdtest.New(c.now), nil })}
 			g := &v1alpha1.PDGroup{}
 			g.Namespace, g.Name = key.Namespace, key.Name
-			var p planning.Plan
+			var p Result
 			c.note(&p)
-			o := execution.ConfirmPD(t.Context(), env, g, p)
+			o := execution.ConfirmPD(t.Context(), env, g, planning.Plan{Disruptions: p.Disruptions})
 			if c.says == "" {
 				assert.Equal(t, step.Done(), o)
 				return

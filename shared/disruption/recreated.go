@@ -27,7 +27,7 @@ func recreatingGroup(g v1alpha1.Group, d component.Disruption) string {
 
 // resumeForRecreated hands the Lease to the Instance that was created in its holder's
 // place. The annotation comes first: by it the store of the new Instance may lead again.
-func resumeForRecreated(task planning.Task) step.Outcome {
+func resumeForRecreated(task planner) step.Outcome {
 	recreated := task.Snapshot.Instance(task.Snapshot.Lease.Holder.Instance)
 	if slot, _ := task.Snapshot.RecreatedSlot(task.Group); task.Snapshot.RetiredSlots[slot] {
 		task.Lease = planning.LeaseChange{Release: true, Why: "its claim is retired; no replacement will be created"}
@@ -44,30 +44,16 @@ func resumeForRecreated(task planning.Task) step.Outcome {
 	return keepLease(task, d)
 }
 
-// PlanRecreated creates the Instance in place of a deleted one although its group is
-// suspended. It has no pod until the group is resumed, and the cluster does not wait for
-// it. Without it the slot would be forgotten with the Lease.
-func PlanRecreated(task planning.Task, slot int32) error {
-	recreated, err := component.NewInstance(task.Group, task.Rendering, task.Target, slot)
-	if err != nil {
-		return err
-	}
-	task.Instances = append(task.Instances, planning.InstanceChange{Desired: recreated})
-	task.Notes = append(task.Notes, fmt.Sprintf("create Instance %s, which was deleted and is suspended", recreated.Name))
-	task.Outcome = step.Worst(task.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being recreated", recreated.Name)))
-	return nil
-}
-
 // keepLease has the Lease record what is done now and to which member, without releasing
 // it in between.
-func keepLease(task planning.Task, d component.Disruption) step.Outcome {
+func keepLease(task planner, d component.Disruption) step.Outcome {
 	task.Lease = planning.LeaseChange{Take: &d, Leaders: task.Snapshot.Lease.Leaders, Since: task.Snapshot.Lease.Since, Batch: task.Snapshot.Lease.Batch, BatchBlocked: task.Snapshot.Lease.BatchBlocked, Recreating: recreatingGroup(task.Group, d), Why: d.Why}
 	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s keeps the Lease %s: %s", d.Instance.Name, lease.Name(task.Group.PDGroupName()), d.Why))
 }
 
-// ExplainWaiting records why deleted members that need the Lease have not been released
+// explainWaiting records why deleted members that need the Lease have not been released
 // yet.
-func ExplainWaiting(task planning.Task, work []component.Disruption) {
+func explainWaiting(task planner, work []component.Disruption) {
 	for _, d := range work {
 		i := d.Instance
 		if i.DeletionTimestamp == nil || task.Released[i.Name] {

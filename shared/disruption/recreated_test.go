@@ -69,10 +69,8 @@ func TestADeletedMemberIsRestartedStepByStep(t *testing.T) {
 					due = append(due, component.Disruption{Instance: i, Verb: member.Restart, Why: planning.ReasonDeleted})
 				}
 			}
-			plan := planning.Plan{Disrupted: map[string]member.Verb{}, StopPermitted: map[string]bool{}, Released: map[string]bool{}, Waiting: map[string]string{}}
 			r := component.Rendering{Component: componenttest.Needed{}}
-			PlanDisruptions(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}, due, planning.Removal{})
-			ExplainWaiting(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}, due)
+			plan := Disrupt(planning.Inputs{Group: g, Snapshot: s, Rendering: r}, due, planning.Removal{})
 			if c.holder == "" {
 				assert.Nil(t, plan.Lease.Take)
 			} else if assert.NotNil(t, plan.Lease.Take) {

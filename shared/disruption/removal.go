@@ -23,9 +23,9 @@ func beginsWith(out *planning.Removal, r component.Rendering) string {
 	return ""
 }
 
-// ContinueRemovals continues the removals that need no Lease, and releases the Instances
+// continueRemovals continues the removals that need no Lease, and releases the Instances
 // of members that have left.
-func ContinueRemovals(task planning.Task, out planning.Removal) {
+func continueRemovals(task planner, out planning.Removal) {
 	for _, i := range slices.SortedFunc(planning.InstancesOf(out.Candidates), member.BySlot) {
 		d := out.Candidates[i.Name]
 		if task.Rendering.Component.NeedsLease(d) {
@@ -33,12 +33,12 @@ func ContinueRemovals(task planning.Task, out planning.Removal) {
 		}
 		p := task.Rendering.Component.Prepare(d, zeroTime)
 		recheckPreparation(task, d, zeroTime, p)
-		continueRemoval(task.Plan, p, d)
+		continueRemoval(task.Result, p, d)
 	}
 }
 
 // continueRemoval takes over how far a removal is.
-func continueRemoval(plan *planning.Plan, p component.Preparation, d component.Disruption) {
+func continueRemoval(plan *Result, p component.Preparation, d component.Disruption) {
 	plan.Disrupted[d.Instance.Name] = d.Verb
 	if p.Stays {
 		// It comes back with the same data.
@@ -71,10 +71,10 @@ func continueRemoval(plan *planning.Plan, p component.Preparation, d component.D
 
 var zeroTime time.Time
 
-// ReplaceDead deletes the Instance of a member that never comes back, one at a time, so
+// replaceDead deletes the Instance of a member that never comes back, one at a time, so
 // that it is replaced. A member whose Instance a user has deleted may be waiting for
 // exactly that.
-func ReplaceDead(task planning.Task, leaving planning.Removal) {
+func replaceDead(task planner, leaving planning.Removal) {
 	if leaving.ScalesIn() || len(task.Deletes) > 0 {
 		return
 	}
@@ -82,11 +82,11 @@ func ReplaceDead(task planning.Task, leaving planning.Removal) {
 		if i.DeletionTimestamp != nil || task.StopPermitted[i.Name] {
 			continue // it is just being restarted
 		}
-		if why := task.Rendering.Component.ReasonDead(i); why != "" {
+		if why := task.Rendering.Component.ReasonDead(i); why.Given() {
 			task.Deletes = append(task.Deletes, i)
 			recheckDead(task, i)
-			task.Notes = append(task.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why))
-			task.Outcome = step.Worst(task.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacing, fmt.Sprintf("Instance %s is replaced: %s", i.Name, why)))
+			task.Notes = append(task.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why.Text()))
+			task.Outcome = step.Worst(task.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacing, fmt.Sprintf("Instance %s is replaced: %s", i.Name, why.Text())))
 			return
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // continueDisruption continues the disruption of the holder of the Lease. No other member
 // of the group is disrupted meanwhile, except those that do not serve.
-func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+func continueDisruption(task planner, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if len(task.Snapshot.Lease.Batch) > 0 {
 		return continueBatch(task, holder, work, leaving)
 	}
@@ -41,7 +41,7 @@ func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []co
 	}
 	p := task.Rendering.Component.Prepare(d, task.Snapshot.Lease.Since)
 	if d.Verb == member.Remove && p.Ready {
-		continueRemoval(task.Plan, p, d)
+		continueRemoval(task.Result, p, d)
 		return step.Done()
 	}
 	safe, back := task.Rendering.Component.Allows(d), comesBack(task.Group, task.Snapshot, d)
@@ -50,7 +50,7 @@ func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []co
 		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s keeps the Lease until its pod is what its spec asks for now, and is not disrupted for the new reason (%s) before: %s", holder.Name, d.Why, safe.Reason()))
 	}
 	if may := verdict.All(back, inTurn(task.Group, task.Snapshot, task.Rendering, d), safe); !may.Allowed() {
-		return releaseUnsafe(task.Plan, d, may.Reason())
+		return releaseUnsafe(task.Result, d, may.Reason())
 	}
 	if p.Ready {
 		if may := task.Rendering.Component.AllowsNow(d); !may.Allowed() {
@@ -73,7 +73,7 @@ func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []co
 // releaseUnsafe releases the Lease of a member that is not stopped after all: another member
 // may have to be restarted first, to repair what makes it unsafe. What was prepared is undone
 // as for every member that is not disrupted.
-func releaseUnsafe(plan *planning.Plan, d component.Disruption, reason string) step.Outcome {
+func releaseUnsafe(plan *Result, d component.Disruption, reason string) step.Outcome {
 	delete(plan.Disrupted, d.Instance.Name)
 	plan.Lease = planning.LeaseChange{Release: true, Why: reason}
 	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
@@ -82,9 +82,9 @@ func releaseUnsafe(plan *planning.Plan, d component.Disruption, reason string) s
 // waitForTransient keeps the Lease of a member that is ready to be stopped, until what is
 // in the way has passed or has taken too long. To prepare it again would cause the same
 // obstacle again. A member that may be stopped at any moment keeps it in any case.
-func waitForTransient(task planning.Task, d component.Disruption, reason string) step.Outcome {
+func waitForTransient(task planner, d component.Disruption, reason string) step.Outcome {
 	if !mayWaitLonger(task, d) && !member.IsStopPending(d.Instance) {
-		return releaseUnsafe(task.Plan, d, reason)
+		return releaseUnsafe(task.Result, d, reason)
 	}
 	return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is ready to be stopped (%s), and waits: %s", d.Instance.Name, d.Why, reason))
 }
@@ -92,21 +92,21 @@ func waitForTransient(task planning.Task, d component.Disruption, reason string)
 // finishDisruption waits for a member that holds the Lease and has nothing left to be done
 // to it, and releases the Lease. work is what is to be done to others, leaving are the
 // members that are removed.
-func finishDisruption(task planning.Task, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+func finishDisruption(task planner, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if _, leaves := leaving.Candidates[holder.Name]; leaves {
-		return releaseLease(task.Plan, work, holder, "it goes on leaving without it")
+		return releaseLease(task.Result, work, holder, "it goes on leaving without it")
 	}
 	if holder.DeletionTimestamp != nil && !member.HasMemberFinalizer(holder) {
 		if member.IsDrained(holder) {
 			// Its pod may never finish stopping, and the member is no longer missed.
-			return releaseLease(task.Plan, work, holder, "its member has left")
+			return releaseLease(task.Result, work, holder, "its member has left")
 		}
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
 	}
 	switch verb := member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]); {
 	case verb == "", verb == member.Evict && !member.IsStopPending(holder):
 		// The annotation is written before anything is done. A user's eviction goes on.
-		return releaseLease(task.Plan, work, holder, "nothing has been done to it")
+		return releaseLease(task.Result, work, holder, "nothing has been done to it")
 	case verb == member.Remove:
 		return withdrawRemoval(task, holder, work)
 	}
@@ -123,29 +123,29 @@ func finishDisruption(task planning.Task, holder *v1alpha1.Instance, work []comp
 	delete(task.Disrupted, holder.Name)
 	recheckRecovery(task, holder, task.Snapshot.Lease)
 	if stays {
-		return releaseLease(task.Plan, work, holder, "its pod is not stopped, because a claim of it is being deleted")
+		return releaseLease(task.Result, work, holder, "its pod is not stopped, because a claim of it is being deleted")
 	}
-	return releaseLease(task.Plan, work, holder, "it serves again")
+	return releaseLease(task.Result, work, holder, "it serves again")
 }
 
 // withdrawRemoval ends a removal that is not wanted any more. Nothing has been stopped, so
 // the Lease is released as soon as nothing of the removal is left in the database,
 // whatever state the member is in.
-func withdrawRemoval(task planning.Task, holder *v1alpha1.Instance, work []component.Disruption) step.Outcome {
+func withdrawRemoval(task planner, holder *v1alpha1.Instance, work []component.Disruption) step.Outcome {
 	if calls := task.Rendering.Component.UndoPreparation(holder); task.Rendering.DatabaseUnknown || len(calls) > 0 {
 		task.Disrupted[holder.Name] = member.Remove
 		task.Calls = append(task.Calls, calls...)
 		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("the removal of Instance %s is being taken back", holder.Name))
 	}
 	recheckWithdrawnRemoval(task, holder)
-	return releaseLease(task.Plan, work, holder, "its removal has been taken back")
+	return releaseLease(task.Result, work, holder, "its removal has been taken back")
 }
 
-// ReleaseWhileSuspended releases the Lease for a member of a suspended group that has
+// releaseWhileSuspended releases the Lease for a member of a suspended group that has
 // stopped, or whose Instance was deleted and created again without a pod. Others may be
 // restarted meanwhile, and PD has to be when it is rebuilt. The annotation of the member
 // stays and reports what was begun.
-func ReleaseWhileSuspended(task planning.Task) {
+func releaseWhileSuspended(task planner) {
 	i := observation.HolderOf(task.Snapshot)
 	if task.Snapshot.AwaitsRecreation(task.Group) {
 		if slot, ok := names.Slot(task.Group.GetName(), task.Snapshot.Lease.Holder.Instance); ok && task.Snapshot.RetiredSlots[slot] {
@@ -164,7 +164,7 @@ func ReleaseWhileSuspended(task planning.Task) {
 }
 
 // releaseLease releases the Lease. work is what is to be done to others.
-func releaseLease(plan *planning.Plan, work []component.Disruption, holder *v1alpha1.Instance, why string) step.Outcome {
+func releaseLease(plan *Result, work []component.Disruption, holder *v1alpha1.Instance, why string) step.Outcome {
 	plan.Lease = planning.LeaseChange{Release: true, Why: why}
 	if len(work) > 0 {
 		return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is done, and others are next", holder.Name))

@@ -53,13 +53,13 @@ func TestNothingOfAStrangerIsTakenOver(t *testing.T) {
 		plan   planning.Plan
 		theirs client.Object
 	}{
-		"ConfigMap b-files":             {planning.Plan{ConfigMap: &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}}, &corev1.ConfigMap{ObjectMeta: named("b-files")}},
-		"ControllerRevision b-1":        {planning.Plan{Revision: &appsv1.ControllerRevision{ObjectMeta: workload.Meta(g, "b-1")}}, &appsv1.ControllerRevision{ObjectMeta: named("b-1")}},
-		"PodDisruptionBudget a-tikv":    {planning.Plan{Budget: budget}, &policyv1.PodDisruptionBudget{ObjectMeta: named("a-tikv")}},
+		"ConfigMap b-files":             {planning.Plan{Objects: planning.Objects{ConfigMap: &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}}}, &corev1.ConfigMap{ObjectMeta: named("b-files")}},
+		"ControllerRevision b-1":        {planning.Plan{Objects: planning.Objects{Revision: &appsv1.ControllerRevision{ObjectMeta: workload.Meta(g, "b-1")}}}, &appsv1.ControllerRevision{ObjectMeta: named("b-1")}},
+		"PodDisruptionBudget a-tikv":    {planning.Plan{Objects: planning.Objects{Budget: budget}}, &policyv1.PodDisruptionBudget{ObjectMeta: named("a-tikv")}},
 		"Instance b-0":                  {planning.Plan{Instances: []planning.InstanceChange{{Desired: i}}}, &v1alpha1.Instance{ObjectMeta: named("b-0")}},
-		"Service b-peer":                {planning.Plan{Services: []*corev1.Service{{ObjectMeta: workload.Meta(g, "b-peer")}}}, &corev1.Service{ObjectMeta: named("b-peer")}},
-		"ConfigMap with our labels":     {planning.Plan{ConfigMap: &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}}, &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}},
-		"PodDisruptionBudget with ours": {planning.Plan{Budget: budget}, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-tikv", OwnerReferences: budget.OwnerReferences}}},
+		"Service b-peer":                {planning.Plan{Objects: planning.Objects{Services: []*corev1.Service{{ObjectMeta: workload.Meta(g, "b-peer")}}}}, &corev1.Service{ObjectMeta: named("b-peer")}},
+		"ConfigMap with our labels":     {planning.Plan{Objects: planning.Objects{ConfigMap: &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}}}, &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}},
+		"PodDisruptionBudget with ours": {planning.Plan{Objects: planning.Objects{Budget: budget}}, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-tikv", OwnerReferences: budget.OwnerReferences}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme, err := operator.NewScheme()

@@ -107,7 +107,7 @@ func ExtraMembers(c storestate.State) int32 {
 		return 0
 	}
 	lost, few := deadStores(c)
-	extra := len(slices.DeleteFunc(Staying(lost), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i) != "" }))
+	extra := len(slices.DeleteFunc(Staying(lost), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i).Given() }))
 	if !few {
 		extra = min(CountMembers(c)-int(c.Group.GetReplicas()), failoverLimit(c))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/disruption"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -13,28 +14,28 @@ import (
 // planEviction takes over how far a member is on its way to lead nothing. A member that
 // leaves has given its leaders away already; one that is being restarted does so by
 // itself.
-func planEviction(task planning.Task, i *v1alpha1.Instance) component.Eviction {
-	leading, able := task.Rendering.Component.(component.LeaderEvictor)
+func (out *changes) planEviction(in planning.Inputs, i *v1alpha1.Instance, stops disruption.Result) component.Eviction {
+	leading, able := in.Rendering.Component.(component.LeaderEvictor)
 	if !able {
 		return component.Eviction{}
 	}
 	e := leading.PlanEviction(i)
-	verb, under := task.Disrupted[i.Name]
-	if task.Group.GetComponentSpec().Suspended || verb == member.Remove {
+	verb, under := stops.Disrupted[i.Name]
+	if in.Group.GetComponentSpec().Suspended || verb == member.Remove {
 		return component.Eviction{Marked: e.Marked && i.Annotations[v1alpha1.AnnotationDisruption] != ""}
 	}
 	// A member that has just been chosen to be disrupted must not get the leaders of others.
-	if !under && task.Lease.Take == nil {
-		task.Evictions = append(task.Evictions, e.Calls...)
+	if !under && stops.Lease.Take == nil {
+		out.Evictions = append(out.Evictions, e.Calls...)
 	}
 	request, asked := member.EvictionRequest(i)
 	answered := asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] == request
 	if !answered || e.Blocked {
 		// Once it was so, a leader that comes and is sent away is no deviation.
-		task.EvictionOutcome = step.Worst(task.EvictionOutcome, e.Wait)
+		out.EvictionOutcome = step.Worst(out.EvictionOutcome, e.Wait)
 	}
-	if task.UnansweredEviction == "" && (asked && e.Done && !answered || !asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] != "") {
-		task.UnansweredEviction = i.Name
+	if out.UnansweredEviction == "" && (asked && e.Done && !answered || !asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] != "") {
+		out.UnansweredEviction = i.Name
 	}
 	return e
 }

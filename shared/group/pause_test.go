@@ -29,27 +29,27 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 	}{
 		"nothing is left to be done": {planning.Plan{Outcome: step.Done()}, false, "", ""},
 		"a member that has recovered gives the Lease back": {planning.Plan{
-			Lease: planning.LeaseChange{Release: true}, Outcome: step.Done(),
-			Rechecks: []planning.Recheck{{Instance: "kv-1", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}, {Instance: "kv-2", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}},
+			Outcome: step.Done(), Disruptions: planning.Disruptions{Lease: planning.LeaseChange{Release: true},
+				Rechecks: []planning.Recheck{{Instance: "kv-1", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}, {Instance: "kv-2", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}}},
 		}, true, "", ""},
 		"members of the batch that have recovered too": {planning.Plan{
-			Lease: planning.LeaseChange{Release: true}, Outcome: step.Done(),
-			Rechecks: []planning.Recheck{{Instance: "kv-3", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}, {Instance: "kv-2", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}},
+			Outcome: step.Done(), Disruptions: planning.Disruptions{Lease: planning.LeaseChange{Release: true},
+				Rechecks: []planning.Recheck{{Instance: "kv-3", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}, {Instance: "kv-2", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}}},
 		}, true, "", ""},
 		"nor does one of whose batch a member is not to lead yet": {planning.Plan{
-			Lease: planning.LeaseChange{Release: true}, Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-3"}}, Outcome: step.Done(),
+			Disruptions: planning.Disruptions{Lease: planning.LeaseChange{Release: true}, Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-3"}}}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
 		"one of which something is still to be taken back does not": {planning.Plan{
-			Lease: planning.LeaseChange{Release: true}, Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-1"}}, Outcome: step.Done(),
+			Disruptions: planning.Disruptions{Lease: planning.LeaseChange{Release: true}, Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-1"}}}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
 		"one that cannot recover says why": {planning.Plan{
-			Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-1"}}, Outcome: recovering,
+			Disruptions: planning.Disruptions{Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-1"}}}, Outcome: recovering,
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: store 4 of Instance kv-1 will lead again"},
 		"one that comes back by itself is waited for": {planning.Plan{Outcome: recovering}, false, v1alpha1.ReasonRecovering, recovering.Message},
 		"nobody is said to have left": {planning.Plan{
-			Drained: map[string]bool{"kv-1": true}, Waiting: map[string]string{"kv-2": "soon"}, Notes: []string{"remove kv-1"}, Outcome: step.Done(),
+			Disruptions: planning.Disruptions{Drained: map[string]bool{"kv-1": true}, Waiting: map[string]string{"kv-2": "soon"}}, Notes: []string{"remove kv-1"}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: remove kv-1"},
-		"the Lease is not taken": {planning.Plan{Lease: planning.LeaseChange{Take: &component.Disruption{Instance: instancetest.Instance(1, "a")}}, Notes: []string{"take the Lease"}, Outcome: step.Done()},
+		"the Lease is not taken": {planning.Plan{Disruptions: planning.Disruptions{Lease: planning.LeaseChange{Take: &component.Disruption{Instance: instancetest.Instance(1, "a")}}}, Notes: []string{"take the Lease"}, Outcome: step.Done()},
 			false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: take the Lease"},
 	} {
 		t.Run(name, func(t *testing.T) {

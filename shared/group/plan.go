@@ -1,17 +1,21 @@
 package group
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/disruption"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -19,64 +23,86 @@ import (
 
 // MakePlan plans the children of a group. It is pure.
 func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (planning.Plan, error) {
-	plan := planning.Plan{Gate: r.Gate, ConfigOutcome: step.Done(), EvictionOutcome: step.Done(), Drained: map[string]bool{}, Waiting: map[string]string{}, Disrupted: map[string]member.Verb{}, StopPermitted: map[string]bool{}, Released: map[string]bool{}, Suspended: map[string]bool{}}
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), rollout.CheckDisruption(spec.Disruption)...)
-	switch {
-	case g.GetDeletionTimestamp() != nil:
-		// Owner references release everything; the Instances' own finalizers
-		// stop the pods and apply the claim retention.
-		plan.Outcome = step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%d Instances are still being deleted", len(s.Instances)))
-		return plan, nil
-	case len(r.Problems) > 0:
-		plan.Outcome = step.Stall(v1alpha1.ReasonInvalidSpec, strings.Join(r.Problems, "; "))
-		return plan, nil
-	}
-	if o := step.Worst(s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now), r.Blocked); o.Kind != step.KindDone {
-		plan.Outcome = o
-		return plan, nil
-	}
-	if free := observation.NamesFree(g, s); !free.Allowed() {
-		plan.Outcome = step.Stall(v1alpha1.ReasonNameConflict, free.Reason())
-		plan.Outcome.After = observation.RetryPeriod
-		return plan, nil
+	if o := refusal(g, s, r); o.Kind != step.KindDone {
+		return refused(r, o), nil
 	}
 	target, err := rollout.ResolveTarget(s, trusting(r, s))
 	if err != nil {
-		return plan, err
+		return refused(r, step.Outcome{}), err
 	}
 	if secret, left := s.Certificates.Settling(g, s.Now); left > 0 && len(s.Instances) > 0 && target.Hash != g.GetGroupStatus().CurrentRevision {
-		plan.Outcome = step.After(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")
-		return plan, nil
+		return refused(r, step.After(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")), nil
 	}
-	plan.Target = target
+	objects, difference, err := groupObjects(g, s, r, target)
+	if err != nil {
+		return refused(r, step.Outcome{}), err
+	}
+	target.NewRendering = cmp.Or(target.NewRendering, difference)
+	plan, err := planMembers(planning.Inputs{
+		Group: g, Snapshot: s, Rendering: r, Target: target,
+		StoredFiles: sync.OnceValues(func() (planning.StoredFiles, error) { return planning.DecodeStoredFiles(s, target) }),
+	})
+	if err != nil {
+		return refused(r, step.Outcome{}), err
+	}
+	plan.Objects, plan.Target, plan.Gate = objects, target, r.Gate
 	if was := g.GetGroupStatus().UpdateRevision; was != "" && was != target.Hash {
 		plan.Changes = target.Since(was, s.Revisions)
 	}
-	var difference string
-	if plan.Services, difference, err = rollout.KeptServices(g, s, r); err != nil {
-		return plan, err
-	}
-	if plan.Target.NewRendering == "" {
-		plan.Target.NewRendering = difference
-	}
-	plan.Budget = r.Budget
-	if plan.ConfigMap, err = rollout.NewConfigMap(g, s, target); err != nil {
-		return plan, err
-	}
-	if !target.Stored {
-		if plan.Revision, err = rollout.NewRevision(g, target); err != nil {
-			return plan, err
-		}
-	}
-	if err := planMembers(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}); err != nil {
-		return plan, err
-	}
-	plan.Prune = rollout.Prune(g, s, target)
 	if spec.Paused {
 		plan = paused(plan, g, s)
 	}
 	return plan, nil
+}
+
+// refusal says why nothing can be planned for a group; Done if something can.
+func refusal(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
+	switch {
+	case g.GetDeletionTimestamp() != nil:
+		// Owner references release everything; the Instances' own finalizers
+		// stop the pods and apply the claim retention.
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%d Instances are still being deleted", len(s.Instances)))
+	case len(r.Problems) > 0:
+		return step.Stall(v1alpha1.ReasonInvalidSpec, strings.Join(r.Problems, "; "))
+	}
+	if o := step.Worst(s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now), r.Blocked); o.Kind != step.KindDone {
+		return o
+	}
+	if free := observation.NamesFree(g, s); !free.Allowed() {
+		o := step.Stall(v1alpha1.ReasonNameConflict, free.Reason())
+		o.After = observation.RetryPeriod
+		return o
+	}
+	return step.Done()
+}
+
+// refused is the plan that changes nothing, and says why.
+func refused(r component.Rendering, why step.Outcome) planning.Plan {
+	return planning.Plan{
+		Disruptions: planning.NoDisruptions(), Gate: r.Gate, Outcome: why,
+		ConfigChanges: planning.ConfigChanges{ConfigOutcome: step.Done()}, LeaderEvictions: planning.LeaderEvictions{EvictionOutcome: step.Done()},
+	}
+}
+
+// groupObjects are the objects of the group beside its Instances. difference says how this
+// operator would render Services otherwise that it leaves as they are.
+func groupObjects(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, target revision.Target) (out planning.Objects, difference string, err error) {
+	out.Budget = r.Budget
+	if out.Services, difference, err = rollout.KeptServices(g, s, r); err != nil {
+		return out, "", err
+	}
+	if out.ConfigMap, err = rollout.NewConfigMap(g, s, target); err != nil {
+		return out, "", err
+	}
+	if !target.Stored {
+		if out.Revision, err = rollout.NewRevision(g, target); err != nil {
+			return out, "", err
+		}
+	}
+	out.Prune = rollout.Prune(g, s, target)
+	return out, difference, nil
 }
 
 // trusting has members be restarted when the cluster's own CA has changed: most read ca.crt
@@ -110,8 +136,8 @@ func podNames(s observation.Snapshot) []string {
 func paused(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planning.Plan {
 	done := plan.Lease.Release && !slices.ContainsFunc(plan.Calls, func(c component.Call) bool { return s.Lease.Names(c.Instance) })
 	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
-	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
-	plan.Calls, plan.Evictions, plan.Deletes, plan.Prune, plan.Question = nil, nil, nil, nil, nil
+	plan.Objects, plan.Instances = planning.Objects{}, nil
+	plan.Calls, plan.Evictions, plan.Deletes, plan.Question = nil, nil, nil, nil
 	plan.ConfigUpdates, plan.ConfigOutcome = nil, step.Done()
 	plan.Drained, plan.Waiting = map[string]bool{}, map[string]string{}
 	plan.Rechecks = slices.DeleteFunc(plan.Rechecks, func(c planning.Recheck) bool { return !done || !s.Lease.Names(c.Instance) })
@@ -143,21 +169,21 @@ func mostImportant(members, disruptions, volumes step.Outcome) step.Outcome {
 }
 
 // groupOutcome says why the group is not yet what its spec asks for.
-func groupOutcome(task planning.Task, creating string) step.Outcome {
+func groupOutcome(in planning.Inputs, stops disruption.Result, creating string) step.Outcome {
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, member.WaitDeadline, reason, message)
 	}
-	if creating != "" && !task.Rendering.Gate.Open {
-		return wait("PDGroup", task.Rendering.GateReason, task.Rendering.Gate.Message)
+	if creating != "" && !in.Rendering.Gate.Open {
+		return wait("PDGroup", in.Rendering.GateReason, in.Rendering.Gate.Message)
 	}
-	if o := notReadyOutcome(task); o.Kind != step.KindDone {
+	if o := notReadyOutcome(in, stops); o.Kind != step.KindDone {
 		return o
 	}
 	if creating != "" {
 		return wait("Instance", v1alpha1.ReasonCreating, creating)
 	}
-	if task.Target.NewRendering != "" {
-		return wait(task.Group.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render pods or Services differently, and leaves them as they are until the spec changes: "+task.Target.NewRendering)
+	if in.Target.NewRendering != "" {
+		return wait(in.Group.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render pods or Services differently, and leaves them as they are until the spec changes: "+in.Target.NewRendering)
 	}
 	return step.Done()
 }
@@ -165,13 +191,13 @@ func groupOutcome(task planning.Task, creating string) step.Outcome {
 // notReadyOutcome is the most specific reason of an Instance that is not Ready. How far a
 // member is on its way to leave is reported elsewhere. An Instance of another group that
 // had the same name blocks its slot until it has gone.
-func notReadyOutcome(task planning.Task) step.Outcome {
-	if task.Group.GetComponentSpec().Suspended {
-		for _, i := range task.Snapshot.Instances {
+func notReadyOutcome(in planning.Inputs, stops disruption.Result) step.Outcome {
+	if in.Group.GetComponentSpec().Suspended {
+		for _, i := range in.Snapshot.Instances {
 			switch {
 			case i.Status.PodUID == "":
-			case !task.Rendering.MaySuspend.Allowed() && !i.Spec.Suspended:
-				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, task.Rendering.MaySuspend.Reason()))
+			case !in.Rendering.MaySuspend.Allowed() && !i.Spec.Suspended:
+				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, in.Rendering.MaySuspend.Reason()))
 			default:
 				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s is still stopping", i.Name))
 			}
@@ -179,14 +205,14 @@ func notReadyOutcome(task planning.Task) step.Outcome {
 		return step.Done()
 	}
 	worst := step.Done()
-	for _, i := range task.Snapshot.Instances {
-		own := workload.IsOwned(task.Group, i)
-		if own && (i.Spec.Retire || i.DeletionTimestamp != nil && member.HasMemberFinalizer(i)) || task.Disrupted[i.Name] == member.Remove || slices.Contains(task.Deletes, i) {
+	for _, i := range in.Snapshot.Instances {
+		own := workload.IsOwned(in.Group, i)
+		if own && (i.Spec.Retire || i.DeletionTimestamp != nil && member.HasMemberFinalizer(i)) || stops.Disrupted[i.Name] == member.Remove || slices.Contains(stops.Deletes, i) {
 			continue
 		}
 		o := member.OutcomeOf(i)
 		if o.Reason == v1alpha1.ReasonWaitingForInstances {
-			if o.After = gate.Patience; task.Snapshot.Overdue[i.UID] {
+			if o.After = gate.Patience; in.Snapshot.Overdue[i.UID] {
 				o.After, o.Message = member.WaitDeadline, o.Message+": is it running?"
 			}
 		}

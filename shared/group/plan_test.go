@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/disruption"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -59,13 +60,13 @@ func TestAMarkGoesWhenPDSaysNowThatNothingIsLeft(t *testing.T) {
 			i := instancetest.Instance(0, "a")
 			member.SetAnnotation(i, v1alpha1.AnnotationDisruption, string(member.Restart))
 			r := component.Rendering{Component: swept{}, ComponentFor: func(now pd.View) component.Component { return swept{view: now} }}
-			plan := planning.Plan{Disrupted: map[string]member.Verb{}, StopPermitted: map[string]bool{}}
+			var out changes
 
-			change := instanceChange(planning.InstanceDiff{Live: i, Kept: instancetest.Instance(0, "a")}, planning.Task{Plan: &plan, Group: g, Rendering: r}, planning.Removal{}, nil)
+			change := out.instanceChange(planning.Inputs{Group: g, Rendering: r}, planning.InstanceDiff{Live: i, Kept: instancetest.Instance(0, "a")}, planning.Removal{}, disruption.None())
 
 			assert.Empty(t, change.Desired.Annotations[v1alpha1.AnnotationDisruption])
 			said := ""
-			for _, again := range plan.Rechecks {
+			for _, again := range out.rechecks {
 				said += again.Still(c.now).Reason()
 			}
 			assert.Equal(t, c.says, said != "", said)

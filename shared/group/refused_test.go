@@ -142,7 +142,7 @@ func TestAPodThatMayRunWithAnotherConfigurationSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	live.Spec.InPlaceFrom, live.Status.PodUID, live.Status.Revision = target.Hash, "pod", target.Hash
 
-	m, err := compareInstance(planning.Task{Plan: &planning.Plan{Target: target}, Group: g, Snapshot: observation.Snapshot{}, Rendering: r}, live)
+	m, err := compareInstance(planning.Inputs{Group: g, Rendering: r, Target: target}, live)
 
 	require.NoError(t, err)
 	assert.EqualValues(t, "pod", m.Wanted.Spec.StopPod)

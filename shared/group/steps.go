@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/disruption"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
@@ -14,214 +15,245 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// members is what the steps of a plan for the members of a group share.
-type members struct {
-	task planning.Task
-	// diffs are the Instances that the group has a say in, by compare.
-	diffs []planning.InstanceDiff
-	// added is how many members there are to be so that another one may leave a fuller
-	// place, keepMark that the one which was added keeps its annotation, and rebalancing
-	// what is waited for; by size.
-	added       int32
-	keepMark    bool
-	rebalancing step.Outcome
-	// surge is how many there are to be so that none is missed in a roll, by size.
-	surge int32
-	// leaving are the members that leave, by size.
-	leaving planning.Removal
-	// creating says which Instances are being created; empty if none are. By create.
-	creating string
-}
-
-// steps are those of a plan for the members of a group, in their order. Each uses what
-// the ones before it have found out.
-func (m *members) steps() []func() error {
-	return []func() error{
-		m.compare, // how does each Instance differ from the spec?
-		m.size,    // how many members are there to be, and who leaves?
-		m.disrupt, // who may be stopped now, and why do others wait?
-		m.remove,  // who has left the database, or never comes back?
-		m.suspend, // whose pod stops because the group is suspended?
-		m.change,  // what is written into each Instance?
-		m.release, // is the Lease free of a holder that is gone?
-		m.create,  // which slots are filled?
-		m.explain, // why is the group not what its spec asks for?
-	}
-}
-
 // planMembers decides for every slot: create, keep, change in place, restart, remove, or
-// say what is pending.
-func planMembers(task planning.Task) error {
-	m := &members{task: task}
-	for _, run := range m.steps() {
-		if err := run(); err != nil {
-			return err
-		}
+// say what is pending. Each step decides from its parameters alone, and changes none of
+// them.
+func planMembers(in planning.Inputs) (planning.Plan, error) {
+	diffs, err := compare(in) // how does each Instance differ from the spec?
+	if err != nil {
+		return planning.Plan{}, err
 	}
-	return nil
-}
-
-func (m *members) suspended() bool { return m.task.Group.GetComponentSpec().Suspended }
-
-// wanted is how many members there are to be.
-func (m *members) wanted() int32 {
-	return m.task.Group.GetReplicas() + m.task.Rendering.Extra + m.surge
+	members := size(in, diffs) // how many members are there to be, and who leaves?
+	in.Rendering.Extra = members.extra
+	stops := disrupt(in, diffs, members)              // who may be stopped now, and why do others wait?
+	stops = remove(in, members, stops)                // who has left the database, or never comes back?
+	stops = suspend(in, diffs, stops)                 // whose pod stops because the group is suspended?
+	stops = release(in, stops)                        // is the Lease free of a holder that is gone?
+	changed := change(in, diffs, members, stops)      // what is written into each Instance?
+	created, err := create(in, diffs, members, stops) // which slots are filled?
+	if err != nil {
+		return planning.Plan{}, err
+	}
+	outcome := explain(in, members, stops, changed, created) // why is the group not what its spec asks for?
+	return collect(diffs, stops, changed, created, outcome), nil
 }
 
 // compare compares every Instance with what the spec asks for.
-func (m *members) compare() error {
-	var err error
-	m.diffs, err = compareInstances(m.task)
-	return err
+func compare(in planning.Inputs) ([]planning.InstanceDiff, error) { return compareInstances(in) }
+
+// membership is how many members there are to be, and who leaves.
+type membership struct {
+	// extra is how many there are to be beyond spec.replicas: in place of others that come
+	// back or are replaced, and the added one.
+	extra int32
+	// added is how many there are to be so that another one may leave a fuller place,
+	// keepMark that the one which was added keeps its annotation, and rebalancing what is
+	// waited for.
+	added       int32
+	keepMark    bool
+	rebalancing step.Outcome
+	// surge is how many there are to be beyond all these so that none is missed in a roll.
+	surge int32
+	// leaving are the members that leave.
+	leaving planning.Removal
 }
+
+// wanted is how many members there are to be.
+func (m membership) wanted(g v1alpha1.Group) int32 { return g.GetReplicas() + m.extra + m.surge }
 
 // size decides how many members there are to be beyond spec.replicas, and who leaves.
-func (m *members) size() error {
-	m.task.Rendering.Extra += scaling.PlanReplacements(m.task.Group, m.task.Snapshot, m.task.Rendering)
-	m.added, m.keepMark, m.rebalancing = scaling.PlanRebalance(m.task.Group, m.task.Snapshot, m.task.Rendering, m.diffs, m.task.Target.Hash)
-	m.task.Rendering.Extra += m.added
-	m.surge = scaling.PlanSurge(m.task, m.diffs)
-	m.leaving = scaling.PlanRemoval(m.task.Group, m.task.Snapshot, m.task.Rendering, m.surge, m.task.Target.Hash)
-	return nil
+func size(in planning.Inputs, diffs []planning.InstanceDiff) membership {
+	var m membership
+	g, s := in.Group, in.Snapshot
+	in.Rendering.Extra += scaling.PlanReplacements(g, s, in.Rendering)
+	m.added, m.keepMark, m.rebalancing = scaling.PlanRebalance(g, s, in.Rendering, diffs, in.Target.Hash)
+	in.Rendering.Extra += m.added
+	m.extra = in.Rendering.Extra
+	m.surge = scaling.PlanSurge(in, diffs)
+	m.leaving = scaling.PlanRemoval(g, s, in.Rendering, m.surge, in.Target.Hash)
+	return m
 }
 
-// disrupt chooses who is restarted or removed under the Lease, and carries on what has
+// disrupt chooses who is restarted or removed under the Lease, and continues what has
 // begun. No member is stopped by the Lease while the group is suspended.
-func (m *members) disrupt() error {
-	if m.suspended() {
-		return nil
+func disrupt(in planning.Inputs, diffs []planning.InstanceDiff, m membership) disruption.Result {
+	if in.Group.GetComponentSpec().Suspended {
+		return disruption.None()
 	}
-	due := pendingDisruptions(m.task, m.diffs, m.leaving)
-	o := disruption.PlanDisruptions(m.task, due, m.leaving)
-	m.task.Outcome = step.Worst(m.task.Outcome, disruption.WithSingleRestartReason(m.task, o), m.leaving.Waiting)
-	disruption.ExplainWaiting(m.task, due)
-	return nil
+	return disruption.Disrupt(in, pendingDisruptions(in, diffs, m.leaving), m.leaving)
 }
 
-// remove carries on the removals that need no Lease, and gives up a member that never
-// comes back.
-func (m *members) remove() error {
-	disruption.ContinueRemovals(m.task, m.leaving)
-	if !m.suspended() {
-		disruption.ReplaceDead(m.task, m.leaving)
-	}
-	return nil
+// remove continues the removals that need no Lease, and gives up a member that never comes
+// back.
+func remove(in planning.Inputs, m membership, stops disruption.Result) disruption.Result {
+	return disruption.Remove(in, m.leaving, stops)
 }
 
 // suspend changes the members of a suspended group that have stopped, and releases the
 // Lease for one that has.
-func (m *members) suspend() error {
-	if m.suspended() {
-		updateSuspended(m.task.Plan, m.diffs)
-		disruption.ReleaseWhileSuspended(m.task)
-	}
-	return nil
-}
-
-// change writes down what becomes of every Instance, and takes back what was prepared for
-// those that are not disrupted any more.
-func (m *members) change() error {
-	surge := scaling.SurgeMembers(m.task.Group, m.task.Snapshot, m.task.Rendering, m.surge, m.leaving)
-	for _, diff := range m.diffs {
-		change := instanceChange(diff, m.task, m.leaving, surge)
-		if by := diff.Live.Annotations[v1alpha1.AnnotationRebalance]; by != "" && m.keepMark {
-			member.SetAnnotation(change.Desired, v1alpha1.AnnotationRebalance, by)
-		}
-		m.task.Instances = append(m.task.Instances, change)
-		switch _, under := m.task.Disrupted[diff.Live.Name]; {
-		case under:
-		case member.PreparationStarted(diff.Live):
-			m.task.Calls = append(m.task.Calls, m.task.Rendering.Component.UndoPreparation(diff.Live)...)
-		default:
-			m.task.Evictions = append(m.task.Evictions, m.task.Rendering.Component.UndoPreparation(diff.Live)...)
-		}
-	}
-	return nil
+func suspend(in planning.Inputs, diffs []planning.InstanceDiff, stops disruption.Result) disruption.Result {
+	return disruption.Suspend(in, diffs, stops)
 }
 
 // release gives back the Lease of a holder that is gone, unless another member takes it.
-func (m *members) release() error {
-	s := m.task.Snapshot
-	if s.HolderLost && s.Lease.Holder.Kind == m.task.Group.GroupKind() && m.task.Lease.Take == nil && s.UnfinishedBatchMember(nil) == "" {
-		m.task.Lease = planning.LeaseChange{Release: true, Why: "its holder is gone"}
-		disruption.RecheckLostHolder(m.task)
+func release(in planning.Inputs, stops disruption.Result) disruption.Result {
+	return disruption.Release(in, stops)
+}
+
+// changes are what becomes of the Instances that there are.
+type changes struct {
+	planning.LeaderEvictions
+
+	instances []planning.InstanceChange
+	// calls and rechecks undo what was prepared for members that are not disrupted any
+	// more.
+	calls    []component.Call
+	rechecks []planning.Recheck
+	outcome  step.Outcome
+	notes    []string
+}
+
+// change decides what is written into every Instance, and undoes what was prepared for
+// those that are not disrupted any more.
+func change(in planning.Inputs, diffs []planning.InstanceDiff, m membership, stops disruption.Result) changes {
+	out := changes{LeaderEvictions: planning.LeaderEvictions{EvictionOutcome: step.Done()}, outcome: step.Done()}
+	surge := scaling.SurgeMembers(in.Group, in.Snapshot, in.Rendering, m.surge, m.leaving)
+	for _, diff := range diffs {
+		c := out.instanceChange(in, diff, m.leaving, stops)
+		if surge[diff.Live.Name] {
+			member.SetAnnotation(c.Desired, v1alpha1.AnnotationSurge, member.SurgeValue)
+		}
+		if by := diff.Live.Annotations[v1alpha1.AnnotationRebalance]; by != "" && m.keepMark {
+			member.SetAnnotation(c.Desired, v1alpha1.AnnotationRebalance, by)
+		}
+		out.instances = append(out.instances, c)
+		switch _, under := stops.Disrupted[diff.Live.Name]; {
+		case under:
+		case member.PreparationStarted(diff.Live):
+			out.calls = append(out.calls, in.Rendering.Component.UndoPreparation(diff.Live)...)
+		default:
+			out.Evictions = append(out.Evictions, in.Rendering.Component.UndoPreparation(diff.Live)...)
+		}
 	}
-	return nil
+	return out
+}
+
+// creations are the Instances that are created.
+type creations struct {
+	instances []planning.InstanceChange
+	// progress says which are being created; empty if none are.
+	progress string
+	outcome  step.Outcome
+	notes    []string
 }
 
 // create fills slots, as many at once as the component allows. A suspended group fills
 // only the slot for which the Lease is kept.
-func (m *members) create() error {
-	slots, surge := scaling.PlanSlots(m.task.Group, m.task.Snapshot, m.task.Rendering, m.surge)
-	if m.suspended() {
-		if slot, awaited := m.task.Snapshot.RecreatedSlot(m.task.Group); awaited && slices.Contains(slots, slot) {
-			return disruption.PlanRecreated(m.task, slot)
+func create(in planning.Inputs, diffs []planning.InstanceDiff, m membership, stops disruption.Result) (creations, error) {
+	out := creations{outcome: step.Done()}
+	slots, surge := scaling.PlanSlots(in.Group, in.Snapshot, in.Rendering, m.surge)
+	if in.Group.GetComponentSpec().Suspended {
+		if slot, awaited := in.Snapshot.RecreatedSlot(in.Group); awaited && slices.Contains(slots, slot) {
+			return createWhileSuspended(in, slot)
 		}
-		return nil
+		return out, nil
 	}
 	all := slices.Concat(slots, surge)
 	if len(all) == 0 {
-		return nil
+		return out, nil
 	}
-	m.creating = fmt.Sprintf("creating %d of %d Instances", len(all), m.wanted())
-	if !m.task.Rendering.Gate.Open {
-		return nil
+	out.progress = fmt.Sprintf("creating %d of %d Instances", len(all), m.wanted(in.Group))
+	if !in.Rendering.Gate.Open {
+		return out, nil
 	}
-	if m.task.Rendering.CreateLimit != nil {
-		if limit, limited := m.task.Rendering.CreateLimit(); limit < len(all) {
-			all, m.creating = all[:limit], m.creating+": "+limited
+	if in.Rendering.CreateLimit != nil {
+		if limit, limited := in.Rendering.CreateLimit(); limit < len(all) {
+			all, out.progress = all[:limit], out.progress+": "+limited
 		}
 	}
-	return m.render(all, surge)
+	old, err := rollout.CurrentTarget(in)
+	if err != nil {
+		return out, err
+	}
+	applying := slices.ContainsFunc(diffs, func(d planning.InstanceDiff) bool { return d.ApplyingConfig })
+	ahead := in
+	ahead.Snapshot = stops.WithPlannedRevisions(in.Snapshot, in.Target.Hash)
+	for _, slot := range all {
+		desired, err := scaling.RenderNewInstance(ahead, old, slot, slices.Contains(surge, slot), applying)
+		if err != nil {
+			return out, err
+		}
+		if m.added > 0 && scaling.RebalanceSurplus(in.Group, ahead.Snapshot.Instances) == nil {
+			member.SetAnnotation(desired, v1alpha1.AnnotationRebalance, in.Rendering.Spread.By)
+		}
+		ahead.Snapshot.Instances = append(ahead.Snapshot.Instances, desired)
+		out.instances = append(out.instances, planning.InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == in.Target.Hash})
+		out.notes = append(out.notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(in.Snapshot.Instances), m.wanted(in.Group)))
+	}
+	return out, nil
 }
 
-// render renders the Instances of slots, of which some are for a surge.
-func (m *members) render(slots, surge []int32) error {
-	old, err := rollout.CurrentTarget(m.task)
+// createWhileSuspended creates the Instance in place of a deleted one although its group is
+// suspended. It has no pod until the group is resumed, and the cluster does not wait for
+// it. Without it the slot would be forgotten with the Lease.
+func createWhileSuspended(in planning.Inputs, slot int32) (creations, error) {
+	recreated, err := component.NewInstance(in.Group, in.Rendering, in.Target, slot)
 	if err != nil {
-		return err
+		return creations{}, err
 	}
-	ahead := m.task.WithPlannedRevisions(m.task.Snapshot)
-	for _, slot := range slots {
-		desired, err := scaling.RenderNewInstance(m.task.With(ahead), old, slot, slices.Contains(surge, slot))
-		if err != nil {
-			return err
-		}
-		if m.added > 0 && scaling.RebalanceSurplus(m.task.Group, ahead.Instances) == nil {
-			member.SetAnnotation(desired, v1alpha1.AnnotationRebalance, m.task.Rendering.Spread.By)
-		}
-		ahead.Instances = append(ahead.Instances, desired)
-		m.task.Instances = append(m.task.Instances, planning.InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == m.task.Target.Hash})
-		m.task.Notes = append(m.task.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(m.task.Snapshot.Instances), m.wanted()))
-	}
-	return nil
+	return creations{
+		instances: []planning.InstanceChange{{Desired: recreated}},
+		outcome:   step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being recreated", recreated.Name)),
+		notes:     []string{fmt.Sprintf("create Instance %s, which was deleted and is suspended", recreated.Name)},
+	}, nil
 }
 
 // explain says why the group is not what its spec asks for.
-func (m *members) explain() error {
-	beside := step.Worst(scaling.VolumeOutcome(m.task.Group, m.task.Snapshot, m.task.Rendering), scaling.ReplacementOutcome(m.task.Group, m.task.Snapshot, m.task.Rendering), m.rebalancing)
-	m.task.Outcome = mostImportant(groupOutcome(m.task, m.creating), m.task.Outcome, beside)
-	if m.task.Outcome.Kind == step.KindDone && !m.suspended() {
-		m.task.Outcome = m.missing()
+func explain(in planning.Inputs, m membership, stops disruption.Result, changed changes, created creations) step.Outcome {
+	pending := step.Worst(stops.Outcome, changed.outcome, created.outcome)
+	beside := step.Worst(scaling.VolumeOutcome(in.Group, in.Snapshot, in.Rendering), scaling.ReplacementOutcome(in.Group, in.Snapshot, in.Rendering), m.rebalancing)
+	outcome := mostImportant(groupOutcome(in, stops, created.progress), pending, beside)
+	if outcome.Kind == step.KindDone && !in.Group.GetComponentSpec().Suspended {
+		return missing(in, m)
 	}
-	return nil
+	return outcome
 }
 
 // missing names an Instance that is being deleted and leaves the group with fewer than it
 // is to have. The removal of its member says more, unless nothing is left of it to do.
-func (m *members) missing() step.Outcome {
+func missing(in planning.Inputs, m membership) step.Outcome {
 	var deleted *v1alpha1.Instance
 	var there int32
-	for _, i := range m.task.Snapshot.Instances {
+	for _, i := range in.Snapshot.Instances {
 		switch {
 		case i.DeletionTimestamp == nil:
 			there++
-		case workload.IsOwned(m.task.Group, i):
+		case workload.IsOwned(in.Group, i):
 			deleted = i
 		}
 	}
-	if deleted == nil || there >= m.wanted() {
+	if deleted == nil || there >= m.wanted(in.Group) {
 		return step.Done()
 	}
 	return member.AwaitRecreation(deleted)
+}
+
+// collect puts what the steps have decided into a plan.
+func collect(diffs []planning.InstanceDiff, stops disruption.Result, changed changes, created creations, outcome step.Outcome) planning.Plan {
+	plan := planning.Plan{
+		Disruptions: stops.Disruptions, LeaderEvictions: changed.LeaderEvictions, Outcome: outcome,
+		Instances:     slices.Concat(changed.instances, created.instances),
+		ConfigChanges: planning.ConfigChanges{ConfigOutcome: step.Done()},
+	}
+	plan.Calls = slices.Concat(stops.Calls, changed.calls)
+	plan.Rechecks = slices.Concat(stops.Rechecks, changed.rechecks)
+	for _, diff := range diffs {
+		plan.ConfigOutcome = step.Worst(plan.ConfigOutcome, diff.ConfigOutcome)
+		if diff.ConfigUpdate != nil {
+			plan.ConfigUpdates = append(plan.ConfigUpdates, *diff.ConfigUpdate)
+		}
+		plan.Notes = append(plan.Notes, diff.Notes...)
+	}
+	plan.Notes = slices.Concat(plan.Notes, stops.Notes, changed.notes, created.notes)
+	return plan
 }

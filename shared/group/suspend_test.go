@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/disruption"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
@@ -68,7 +69,7 @@ func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
 	i := instancetest.Instance(1, "uid")
 	i.Status.PodUID = "pod"
 	says := func(r component.Rendering) string {
-		return notReadyOutcome(planning.Task{Plan: &planning.Plan{}, Group: g, Snapshot: observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, Rendering: r}).Message
+		return notReadyOutcome(planning.Inputs{Group: g, Snapshot: observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, Rendering: r}, disruption.None()).Message
 	}
 	assert.Equal(t, "pod kv-1 still runs: TiDBGroup db has to stop first", says(component.Rendering{MaySuspend: verdict.Refuse("TiDBGroup db has to stop first")}))
 	i.Spec.Suspended = true
@@ -91,7 +92,7 @@ func TestADeletedMemberStopsWithItsGroup(t *testing.T) {
 	i := instancetest.Deleted(instancetest.Instance(1, "uid"))
 	open := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}, MaySuspend: verdict.Allow()}
 	stops := func(r component.Rendering) bool {
-		return deletingInstance(i, planning.Task{Plan: &planning.Plan{}, Group: g, Rendering: r}, component.Eviction{}).Spec.Suspended
+		return deletingInstance(planning.Inputs{Group: g, Rendering: r}, i, disruption.None(), component.Eviction{}).Spec.Suspended
 	}
 	assert.False(t, stops(open))
 	g.Spec.Suspended = true

@@ -67,12 +67,12 @@ func TestTheCurrentRevisionIsNotThatOfOneThatHasLeft(t *testing.T) {
 		}
 		want := map[bool]string{false: before.Hash, true: target.Hash}[left]
 		assert.Equal(t, want, Report(g, s, plan, Work{Acted: step.Done(), Serving: true}, conditions.New(nil, 1, time.Unix(1800000000, 0))).CurrentRevision)
-		old, err := rollout.CurrentTarget(planning.Task{Plan: &plan, Group: g, Snapshot: s})
+		old, err := rollout.CurrentTarget(planning.Inputs{Group: g, Snapshot: s, Target: target})
 		require.NoError(t, err)
 		assert.Equal(t, left, old == nil, "who is made new is made of what the members run")
 	}
 	s.Instances = s.Instances[:1]
-	old, err := rollout.CurrentTarget(planning.Task{Plan: &plan, Group: g, Snapshot: s})
+	old, err := rollout.CurrentTarget(planning.Inputs{Group: g, Snapshot: s, Target: target})
 	require.NoError(t, err)
 	assert.NotNil(t, old, "where all have left, a roll that is put off is still that")
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // EvictionRequest returns the value by which a user asks that the member of an Instance
@@ -21,10 +22,10 @@ func IsRemovedFirst(i *v1alpha1.Instance) bool {
 }
 
 // ReplacementReason says why a member is to be replaced by a new one in another slot: a
-// user asked, or its volumes cannot become what the spec asks for. Empty if it is not.
-func ReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) string {
+// user asked, or its volumes cannot become what the spec asks for.
+func ReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
 	if IsReplaceRequested(i) {
-		return "annotation " + v1alpha1.AnnotationReplace
+		return verdict.Because("annotation " + v1alpha1.AnnotationReplace)
 	}
 	return VolumeReplacementReason(g, i)
 }

@@ -1,7 +1,6 @@
 package member
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // IsVolumeLost reports whether Kubernetes has given up the volume of a claim that still
@@ -31,31 +31,31 @@ func ReplacesVolumes(g v1alpha1.Group) bool {
 }
 
 // VolumeMismatch says which volume of a member cannot become what the spec of the group
-// asks for; empty if all can. Volumes neither move to another StorageClass nor shrink. A
+// asks for, if one cannot. Volumes neither move to another StorageClass nor shrink. A
 // claim without a volume is created again by the instance operator. A claim that was made
 // larger than its Instance asks for may stay.
-func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) string {
+func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
 	for _, wanted := range g.GetComponentSpec().Volumes {
 		has := VolumeStatus(i, wanted.Name)
 		if has == nil || has.PersistentVolume == "" && has.Capacity == nil {
 			continue
 		}
 		if class := wanted.StorageClassName; class != nil && has.StorageClassName != "" && has.StorageClassName != *class {
-			return fmt.Sprintf("volume %s has StorageClass %s, spec.volumes says %s", wanted.Name, has.StorageClassName, *class)
+			return verdict.Becausef("volume %s has StorageClass %s, spec.volumes says %s", wanted.Name, has.StorageClassName, *class)
 		}
 		asked := ClaimTemplate(i.Spec.VolumeClaimTemplates, wanted.Name)
 		if ReplacesVolumes(g) && asked != nil && asked.Storage.Cmp(wanted.Storage) > 0 && has.Requested != nil && has.Requested.Cmp(wanted.Storage) > 0 {
-			return fmt.Sprintf("volume %s has %s, spec.volumes says %s", wanted.Name, asked.Storage.String(), wanted.Storage.String())
+			return verdict.Becausef("volume %s has %s, spec.volumes says %s", wanted.Name, asked.Storage.String(), wanted.Storage.String())
 		}
 	}
-	return ""
+	return verdict.Reason{}
 }
 
-// VolumeReplacementReason says why a member is to be replaced for its volumes; empty if it
-// is not, or if the user does not want that.
-func VolumeReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) string {
+// VolumeReplacementReason says why a member is to be replaced for its volumes, if it is and
+// the user wants that.
+func VolumeReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
 	if !ReplacesVolumes(g) {
-		return ""
+		return verdict.Reason{}
 	}
 	return VolumeMismatch(g, i)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // IsRestartWithdrawn reports whether a restart was permitted that is not asked for any
@@ -22,23 +23,23 @@ func IsRestartWithdrawn(s Snapshot, i *v1alpha1.Instance) bool {
 func IsRestartDue(g v1alpha1.Group, s Snapshot) bool {
 	target := g.GetGroupStatus().UpdateRevision
 	return slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
-		return member.HasMemberFinalizer(i) && i.DeletionTimestamp != nil || i.DeletionTimestamp == nil && (target != "" && i.Spec.Revision != target || RestartRequest(s, i) != "" || member.MayRunOtherConfig(i))
+		return member.HasMemberFinalizer(i) && i.DeletionTimestamp != nil || i.DeletionTimestamp == nil && (target != "" && i.Spec.Revision != target || RestartRequest(s, i).Given() || member.MayRunOtherConfig(i))
 	})
 }
 
 // RestartRequest says why a pod is to be restarted although nothing of it changes: a user
-// asked, or its node is to be left. Empty if it is not. A pod whose volumes would not
+// asked, or its node is to be left. A pod whose volumes would not
 // follow it stays. A member that was permitted to stop is not asked again: its safety was
 // decided then, and it keeps the Lease until it has restarted or the permission is
 // withdrawn.
-func RestartRequest(s Snapshot, i *v1alpha1.Instance) string {
+func RestartRequest(s Snapshot, i *v1alpha1.Instance) verdict.Reason {
 	if answer := i.Annotations[v1alpha1.AnnotationRestart]; answer != "" && answer != i.Annotations[v1alpha1.AnnotationRestarted] {
-		return "annotation " + v1alpha1.AnnotationRestart + "=" + answer
+		return verdict.Because("annotation " + v1alpha1.AnnotationRestart + "=" + answer)
 	}
 	if mustLeaveNode(s, i) && !member.IsStopPermitted(i) {
-		return "node " + i.Status.NodeName + " is cordoned"
+		return verdict.Because("node " + i.Status.NodeName + " is cordoned")
 	}
-	return ""
+	return verdict.Reason{}
 }
 
 // mustLeaveNode reports whether the pod of an Instance is to leave its node, and its

@@ -31,7 +31,7 @@ func TestWhyAPodIsStartedAgainAlthoughNothingOfItChanges(t *testing.T) {
 			i := &v1alpha1.Instance{}
 			i.Annotations = c.annotations
 			i.Status.NodeName, i.Status.Volumes = "n", c.volumes
-			assert.Equal(t, c.says, RestartRequest(Snapshot{Cordoned: map[string]bool{"n": c.cordoned}}, i))
+			assert.Equal(t, c.says, RestartRequest(Snapshot{Cordoned: map[string]bool{"n": c.cordoned}}, i).Text())
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // keepAppliedRevisions leaves on an Instance which revisions' configuration its member may
@@ -26,38 +27,38 @@ func keepAppliedRevisions(m *planning.InstanceDiff, revisions []string) {
 	}
 }
 
-// addConfigUpdate adds what a running member still lacks of its configuration to a plan.
-func addConfigUpdate(m *planning.InstanceDiff, plan *planning.Plan, lacks component.ConfigProgress, update component.ConfigUpdate) {
-	plan.ConfigOutcome = step.Worst(plan.ConfigOutcome, lacks.Outcome)
+// addConfigUpdate records what a running member still lacks of its configuration.
+func addConfigUpdate(m *planning.InstanceDiff, lacks component.ConfigProgress, update component.ConfigUpdate) {
+	m.ConfigOutcome = step.Worst(m.ConfigOutcome, lacks.Outcome)
 	if lacks.Apply {
 		update.Instance = m.Live
-		plan.ConfigUpdates = append(plan.ConfigUpdates, update)
-		plan.Notes = append(plan.Notes, "give Instance "+m.Live.Name+" its configuration while it runs")
+		m.ConfigUpdate = &update
+		m.Notes = append(m.Notes, "give Instance "+m.Live.Name+" its configuration while it runs")
 	}
 }
 
 // ApplyOnline has a running member given what another revision differs in, if it takes
 // that while it runs, and lets the Instance have the revision once the member has
 // shown that it has all of it: until then a pod that is recreated gets the files
-// that are known to be good. It says why the pod has to be restarted all the same;
-// empty if it has not.
-func ApplyOnline(m *planning.InstanceDiff, task planning.Task, old, wanted *corev1.PodTemplateSpec, why string) (string, error) {
-	live, target := m.Live, task.Target
-	if task.Rendering.OnlineConfig == nil || task.Group.GetComponentSpec().Suspended {
+// that are known to be good. It says why the pod has to be restarted all the same,
+// if it has.
+func ApplyOnline(m *planning.InstanceDiff, in planning.Inputs, old, wanted *corev1.PodTemplateSpec, why verdict.Reason) (verdict.Reason, error) {
+	live, target := m.Live, in.Target
+	if in.Rendering.OnlineConfig == nil || in.Group.GetComponentSpec().Suspended {
 		return why, nil
 	}
-	files, err := task.LoadStoredFiles(task.Snapshot)
+	files, err := in.StoredFiles()
 	if err != nil || files[live.Spec.Revision] == nil {
 		return why, err
 	}
-	mounted, err := remounted(task.Group, wanted, target.Files, files[live.Spec.Revision])
-	if err != nil || revision.Difference(old, mounted).Restart || !task.Rendering.OnlineConfig.AppliesOnline(files[live.Spec.Revision], target.Files).Allowed() {
+	mounted, err := remounted(in.Group, wanted, target.Files, files[live.Spec.Revision])
+	if err != nil || revision.Difference(old, mounted).Restart || !in.Rendering.OnlineConfig.AppliesOnline(files[live.Spec.Revision], target.Files).Allowed() {
 		return why, err
 	}
 	marks := member.AppliedRevisions(live)
 	if _, ready := member.ReadySince(live); !ready || live.Status.Revision != live.Spec.Revision || live.Status.PodUID == live.Spec.StopPod {
-		left := rollout.StartTimeLeft(task.Snapshot, live)
-		if left <= 0 && task.Rendering.Component.NotServing(live) {
+		left := rollout.StartTimeLeft(in.Snapshot, live)
+		if left <= 0 && in.Rendering.Component.NotServing(live) {
 			return why, nil
 		}
 		wait := step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonConfigPending, "Instance "+live.Name+" is given its changed configuration when its pod is ready")
@@ -66,29 +67,29 @@ func ApplyOnline(m *planning.InstanceDiff, task planning.Task, old, wanted *core
 		}
 		m.ApplyingConfig = true
 		keepAppliedRevisions(m, marks)
-		task.ConfigOutcome = step.Worst(task.ConfigOutcome, wait)
-		return "", nil
+		m.ConfigOutcome = step.Worst(m.ConfigOutcome, wait)
+		return verdict.Reason{}, nil
 	}
 	others := files.Others(append(marks, live.Spec.Revision, live.Status.MadeFrom)...)
-	lacks := task.Rendering.OnlineConfig.Progress(live, others, target.Files)
+	lacks := in.Rendering.OnlineConfig.Progress(live, others, target.Files)
 	switch {
-	case lacks.Stuck != "":
+	case lacks.Stuck.Given():
 		keepAppliedRevisions(m, marks)
 		return lacks.Stuck, nil
 	case lacks.Outcome.Kind == step.KindDone:
 		m.Wanted.Spec.InPlaceFrom = live.Spec.Revision
 		m.Kept = m.Wanted
-		task.Notes = append(task.Notes, fmt.Sprintf("change Instance %s in place: its member runs with the changed configuration", live.Name))
-		return "", nil
+		m.Notes = append(m.Notes, fmt.Sprintf("change Instance %s in place: its member runs with the changed configuration", live.Name))
+		return verdict.Reason{}, nil
 	case !slices.Contains(marks, target.Hash):
 		// The mark is written before anything is done.
 		marks, lacks.Apply = append(marks, target.Hash), false
-		task.Notes = append(task.Notes, "mark Instance "+live.Name+": its member is given a changed configuration")
+		m.Notes = append(m.Notes, "mark Instance "+live.Name+": its member is given a changed configuration")
 	}
 	m.ApplyingConfig = true
 	keepAppliedRevisions(m, marks)
-	addConfigUpdate(m, task.Plan, lacks, component.ConfigUpdate{Others: others, Wanted: target.Files})
-	return "", nil
+	addConfigUpdate(m, lacks, component.ConfigUpdate{Others: others, Wanted: target.Files})
+	return verdict.Reason{}, nil
 }
 
 // remounted returns a template with the ConfigMap of other files.
@@ -113,12 +114,12 @@ func remounted(g v1alpha1.Group, template *corev1.PodTemplateSpec, has, wanted m
 // KeepConfig sees to it that a member which may run with something else than its
 // revision says runs with that: its process may have been started again with the
 // files of an older revision, or a change may have been taken back half way.
-func KeepConfig(m *planning.InstanceDiff, task planning.Task) error {
+func KeepConfig(m *planning.InstanceDiff, in planning.Inputs) error {
 	live, marks := m.Live, member.AppliedRevisions(m.Live)
-	if task.Rendering.OnlineConfig == nil || m.ApplyingConfig || !member.MayRunOtherConfig(live) {
+	if in.Rendering.OnlineConfig == nil || m.ApplyingConfig || !member.MayRunOtherConfig(live) {
 		return nil
 	}
-	files, err := task.LoadStoredFiles(task.Snapshot)
+	files, err := in.StoredFiles()
 	if err != nil {
 		return err
 	}
@@ -128,15 +129,15 @@ func KeepConfig(m *planning.InstanceDiff, task planning.Task) error {
 		return nil
 	}
 	others := files.Others(append(slices.Clone(marks), live.Status.MadeFrom)...)
-	lacks := task.Rendering.OnlineConfig.Progress(live, others, own)
-	if lacks.Stuck != "" && m.RestartReason == "" {
+	lacks := in.Rendering.OnlineConfig.Progress(live, others, own)
+	if lacks.Stuck.Given() && !m.RestartReason.Given() {
 		m.RestartReason, m.RestartOnly = lacks.Stuck, true
 		m.Wanted = m.Kept.DeepCopy()
 		m.Wanted.Spec.StopPod = live.Status.PodUID
 	}
-	if lacks.Outcome.Kind != step.KindDone || lacks.Stuck != "" {
+	if lacks.Outcome.Kind != step.KindDone || lacks.Stuck.Given() {
 		keepAppliedRevisions(m, marks)
-		addConfigUpdate(m, task.Plan, lacks, component.ConfigUpdate{Others: others, Wanted: own})
+		addConfigUpdate(m, lacks, component.ConfigUpdate{Others: others, Wanted: own})
 	}
 	return nil
 }

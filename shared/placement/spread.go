@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/scaling"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -30,7 +30,7 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 	if out.By == "" {
 		return out
 	}
-	if out.Unknown = storestate.PDKnown(c).Reason(); out.Unknown != "" {
+	if out.Unknown = storestate.PDKnown(c).WhyNot(); out.Unknown.Given() {
 		return out
 	}
 	labels, known := c.Snapshot.PD.LocationLabels, "are "+strings.Join(c.Snapshot.PD.LocationLabels, ",")
@@ -41,16 +41,16 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 	field := origin.Of(c.Group).Either("rebalance")
 	switch {
 	case level < 0:
-		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels %s: name one of these, or set location-labels to all labels, with %s where it belongs, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
+		out.Unknown = verdict.Becausef("%s is %s, and PD's location-labels %s: name one of these, or set location-labels to all labels, with %s where it belongs, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
 		return out
 	case c.Snapshot.SchedulableNodes == nil:
-		out.Unknown = fmt.Sprintf("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
+		out.Unknown = verdict.Becausef("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
 		return out
 	}
 	labels = labels[:level+1]
 	open := openPlaces(c.Snapshot.SchedulableNodes, template, labels, LabelTexts(storeLabels))
 	if len(open) == 0 {
-		out.Unknown = fmt.Sprintf("%s is %s, and no node that the pods may run on has all of the labels %s: kubectl get nodes -L %s", field, out.By, strings.Join(labels, ","), topology.NodeLabel(out.By))
+		out.Unknown = verdict.Becausef("%s is %s, and no node that the pods may run on has all of the labels %s: kubectl get nodes -L %s", field, out.By, strings.Join(labels, ","), topology.NodeLabel(out.By))
 		return out
 	}
 	added := scaling.RebalanceSurplus(c.Group, c.Snapshot.Instances)
@@ -61,7 +61,7 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 		}
 		lies, isNew := PlacesOf(c, m), added != nil && m.Instance.Name == added.Name
 		if len(lies) <= level || slices.ContainsFunc(lies[:level+1], unnamed) {
-			out.Unknown = fmt.Sprintf("%s is %s, and Instance %s does not have all of the labels %s: %s store, kubectl get nodes -L %s",
+			out.Unknown = verdict.Becausef("%s is %s, and Instance %s does not have all of the labels %s: %s store, kubectl get nodes -L %s",
 				field, out.By, m.Instance.Name, strings.Join(labels, ","), storestate.PDCtl(c.Group), topology.NodeLabel(out.By))
 			if !isNew {
 				return out
@@ -73,8 +73,8 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 			before = append(before, members[len(members)-1])
 		}
 	}
-	out.Unneeded = added != nil && uneven(before, open, labels) == ""
-	if out.Unknown != "" {
+	out.Unneeded = added != nil && !uneven(before, open, labels).Given()
+	if out.Unknown.Given() {
 		return out
 	}
 	out.Uneven = uneven(members, open, labels)
@@ -92,24 +92,24 @@ type place struct {
 
 // describeNoGain says why replacing a member is useless: without the leaving member the
 // group would be spread no more evenly than before the new one, or that member may not
-// leave. It is empty if the group would, and the member may.
-func describeNoGain(c storestate.State, members, before []place, added *v1alpha1.Instance, labels []string) string {
+// leave.
+func describeNoGain(c storestate.State, members, before []place, added *v1alpha1.Instance, labels []string) verdict.Reason {
 	leaver := slices.MinFunc(members, func(a, b place) int { return c.Order[a.name] - c.Order[b.name] })
 	after := slices.DeleteFunc(slices.Clone(members), func(m place) bool { return m.name == leaver.name })
 	i := c.Snapshot.Instance(leaver.name)
 	if slices.Compare(imbalance(after, len(labels)), imbalance(before, len(labels))) < 0 {
 		if may := Dispensable(c, i); !may.Allowed() {
-			return fmt.Sprintf("Instance %s was added so that Instance %s may leave, which may not: %s", added.Name, leaver.name, may.Reason())
+			return verdict.Becausef("Instance %s was added so that Instance %s may leave, which may not: %s", added.Name, leaver.name, may.Reason())
 		}
-		return ""
+		return verdict.Reason{}
 	}
 	if member.IsRemovedFirst(i) {
-		return fmt.Sprintf("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
+		return verdict.Becausef("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
 			added.Name, v1alpha1.AnnotationRemoveFirst, leaver.name, i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 	}
 	where := members[slices.IndexFunc(members, func(m place) bool { return m.name == added.Name })].places
 	key := labels[len(labels)-1]
-	return fmt.Sprintf("Instance %s was added so that another one may leave, and came to %s, where it does not help: make room in the emptiest %s, spread the pods with topologySpreadConstraints by %s, "+
+	return verdict.Becausef("Instance %s was added so that another one may leave, and came to %s, where it does not help: make room in the emptiest %s, spread the pods with topologySpreadConstraints by %s, "+
 		"and remove the one that has come: kubectl -n %s delete instance %s",
 		added.Name, DescribePlace(labels, where), key, topology.NodeLabel(key), c.Group.GetNamespace(), added.Name)
 }
@@ -152,8 +152,8 @@ func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []
 }
 
 // uneven names two places side by side of which one has at least two members more
-// than the other, to which one could come; empty if there are none.
-func uneven(members []place, open [][]string, labels []string) string {
+// than the other, to which one could come.
+func uneven(members []place, open [][]string, labels []string) verdict.Reason {
 	for level := range labels {
 		full, parent, among := map[string]int{}, map[string]string{}, map[string][]string{}
 		enter := func(lies []string, n int) {
@@ -185,9 +185,9 @@ func uneven(members []place, open [][]string, labels []string) string {
 				}
 			}
 			if emptiest != "" && full[fullest]-full[emptiest] > 1 {
-				return fmt.Sprintf("%s has %s of the group, %s has %d", placeTitle(labels[level], fullest, above), storestate.Count(full[fullest], "store"), placeTitle(labels[level], emptiest, above), full[emptiest])
+				return verdict.Becausef("%s has %s of the group, %s has %d", placeTitle(labels[level], fullest, above), storestate.Count(full[fullest], "store"), placeTitle(labels[level], emptiest, above), full[emptiest])
 			}
 		}
 	}
-	return ""
+	return verdict.Reason{}
 }

@@ -2,6 +2,9 @@ package planning
 
 import (
 	"slices"
+
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
 )
 
 // StoredFiles are the files of the stored revisions, by the name of the revision.
@@ -18,4 +21,22 @@ func (f StoredFiles) Others(revisions ...string) []map[string]string {
 		}
 	}
 	return out
+}
+
+// DecodeStoredFiles decodes the stored revisions, and adds the files of the wanted one.
+func DecodeStoredFiles(s observation.Snapshot, target revision.Target) (StoredFiles, error) {
+	out := StoredFiles{}
+	for _, object := range s.Revisions {
+		r, err := revision.Decode(object)
+		if err != nil {
+			return nil, err
+		}
+		hash, err := r.Hash()
+		if err != nil {
+			return nil, err
+		}
+		out[hash] = r.Files
+	}
+	out[target.Hash] = target.Files
+	return out, nil
 }

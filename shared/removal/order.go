@@ -81,7 +81,7 @@ func removalPriority(c storestate.State, m storestate.Match) int {
 	switch {
 	case m.Instance.Spec.Retire:
 		return 0
-	case member.IsRemovedFirst(m.Instance), member.ReplacementReason(c.Group, m.Instance) != "":
+	case member.IsRemovedFirst(m.Instance), member.ReplacementReason(c.Group, m.Instance).Given():
 		return 1
 	case safety.NotServing(c, m.Instance):
 		return 2

@@ -119,15 +119,15 @@ func unregistered(d component.Disruption) component.Preparation {
 // ReasonDead implements component.Component: a store that has left when its removal was
 // taken back never returns, and one that is dead is not waited for if the user
 // says so.
-func ReasonDead(c storestate.State, i *v1alpha1.Instance) string {
+func ReasonDead(c storestate.State, i *v1alpha1.Instance) verdict.Reason {
 	m := storestate.StoreOf(c, i)
 	switch {
 	case storestate.MarkOf(i) == member.Remove && departure.HasLeft(c, m):
-		return fmt.Sprintf("store %s had left PD before its removal was taken back", m.Recorded)
+		return verdict.Becausef("store %s had left PD before its removal was taken back", m.Recorded)
 	case failover.IsReplaceable(c, i):
-		return fmt.Sprintf("store %s has been down for spec.failover.after (%s)", m.Store.ID, failover.FailoverDelay(c))
+		return verdict.Becausef("store %s has been down for spec.failover.after (%s)", m.Store.ID, failover.FailoverDelay(c))
 	}
-	return ""
+	return verdict.Reason{}
 }
 
 // AllowsRemoval implements component.Component.
@@ -139,8 +139,8 @@ func AllowsRemoval(c storestate.State, leaving []*v1alpha1.Instance) verdict.Ver
 	if may.Allowed() {
 		return verdict.Allow()
 	}
-	if asked := member.ReplacementReason(c.Group, leaving[0]); asked != "" && len(leaving) == 1 {
-		return verdict.Refusef("Instance %s stays (%s): %s", leaving[0].Name, asked, may.Reason())
+	if asked := member.ReplacementReason(c.Group, leaving[0]); asked.Given() && len(leaving) == 1 {
+		return verdict.Refusef("Instance %s stays (%s): %s", leaving[0].Name, asked.Text(), may.Reason())
 	}
 	edit := origin.Of(c.Group)
 	return verdict.Refusef("%s is %d, and nothing is removed: %s; to set it back: %s",

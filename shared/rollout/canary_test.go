@@ -13,7 +13,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
-	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
@@ -21,10 +20,10 @@ import (
 // So do those that are restarted at the same time.
 func TestAWholeBatchCountsForTheCanary(t *testing.T) {
 	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.Instance(0, "a"), instancetest.Instance(1, "b"), instancetest.Instance(2, "c")}}
-	plan := planning.Plan{Target: revision.Target{Hash: "new"}, Lease: planning.LeaseChange{
+	stops := planning.Disruptions{Lease: planning.LeaseChange{
 		Take: &component.Disruption{Instance: s.Instances[0], Verb: member.Restart}, Batch: []lease.BatchMember{{Instance: "kv-2"}},
 	}}
-	assert.EqualValues(t, 2, CountUpdated(plan.WithPlannedRevisions(s), "new"))
+	assert.EqualValues(t, 2, CountUpdated(stops.WithPlannedRevisions(s, "new"), "new"))
 }
 
 // P7: what all members had before is what a canary is taken back to, though there are

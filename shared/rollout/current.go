@@ -18,20 +18,20 @@ import (
 
 // CurrentTarget returns the revision that all members last had in common, if it is not the
 // wanted one and some members still have it; else nil.
-func CurrentTarget(task planning.Task) (*revision.Target, error) {
-	current := task.Group.GetGroupStatus().CurrentRevision
-	if current == "" || current == task.Target.Hash {
+func CurrentTarget(in planning.Inputs) (*revision.Target, error) {
+	current := in.Group.GetGroupStatus().CurrentRevision
+	if current == "" || current == in.Target.Hash {
 		return nil, nil
 	}
 	// If all have left, for example because all were deleted at once, it is theirs.
-	stays := slices.ContainsFunc(task.Snapshot.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(task.Group, i) && !member.HasLeft(i) })
-	in := func(i *v1alpha1.Instance) bool {
-		return workload.IsOwned(task.Group, i) && (!member.HasLeft(i) || !stays) && i.Spec.Revision == current
+	stays := slices.ContainsFunc(in.Snapshot.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(in.Group, i) && !member.HasLeft(i) })
+	has := func(i *v1alpha1.Instance) bool {
+		return workload.IsOwned(in.Group, i) && (!member.HasLeft(i) || !stays) && i.Spec.Revision == current
 	}
-	if !slices.ContainsFunc(task.Snapshot.Instances, in) {
+	if !slices.ContainsFunc(in.Snapshot.Instances, has) {
 		return nil, nil
 	}
-	for _, stored := range task.Snapshot.Revisions {
+	for _, stored := range in.Snapshot.Revisions {
 		record, err := revision.Decode(stored)
 		if err != nil {
 			return nil, err

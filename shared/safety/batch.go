@@ -17,20 +17,20 @@ import (
 // ChooseBatch implements component.BatchRestarter: members of the same zone, or whatever place
 // the group names, are restarted at the same time where PD keeps every two peers of
 // a region in different ones.
-func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone string) {
+func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone verdict.Reason) {
 	m := storestate.StoreOf(c, first)
 	if c.RestartTogether == "" || !c.TrustPD.Allowed() || m.Store == nil || len(others) == 0 {
-		return nil, ""
+		return nil, verdict.Reason{}
 	}
 	if may := isolated(c, nil); !may.Allowed() {
-		return nil, may.Reason()
+		return nil, may.WhyNot()
 	}
 	for _, i := range others {
 		if other := storestate.StoreOf(c, i); other.Store != nil && other.Own.Allowed() && zoneOf(c, *other.Store) == zoneOf(c, *m.Store) {
 			with = append(with, i)
 		}
 	}
-	return with, ""
+	return with, verdict.Reason{}
 }
 
 // AllowsBatch implements component.BatchRestarter: it does if PD is configured to keep the peers of every

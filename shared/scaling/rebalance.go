@@ -47,13 +47,13 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	}
 	staying, busy, restarts, leaves := 0, false, false, false
 	for _, m := range living {
-		if m.Live.DeletionTimestamp != nil || member.ReplacementReason(g, m.Live) != "" {
+		if m.Live.DeletionTimestamp != nil || member.ReplacementReason(g, m.Live).Given() {
 			return 0, false, none // the one that was added takes the place of that one
 		}
 		staying++
 		leaves = leaves || m.Live.Spec.Retire
 		busy = busy || !m.Live.Spec.Retire && !member.IsSettled(m.Live)
-		restarts = restarts || m.RestartReason != ""
+		restarts = restarts || m.RestartReason.Given()
 	}
 	surplus := staying - int(g.GetReplicas()+r.Extra)
 	switch {
@@ -65,23 +65,23 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 			return 0, false, none
 		case busy:
 			return 1, true, wait("Instance " + added.Name + " has come so that another one may leave a fuller place, when all are Ready")
-		case r.Spread.Unknown != "":
-			return 1, true, wait(r.Spread.Unknown)
-		case r.Spread.NoGain != "":
-			return 1, true, wait(r.Spread.NoGain)
+		case r.Spread.Unknown.Given():
+			return 1, true, wait(r.Spread.Unknown.Text())
+		case r.Spread.NoGain.Given():
+			return 1, true, wait(r.Spread.NoGain.Text())
 		}
 		return 0, true, none
 	case added != nil:
 		return 0, r.Extra > 0, none // it is one of those that are wanted, if not in place of one that is to come back
 	case r.DatabaseUnknown || surplus != 0 || busy || restarts || leaves:
 		return 0, false, none // that comes first, and is reported by itself
-	case r.Spread.Unknown != "":
-		return 0, false, wait(r.Spread.Unknown)
-	case r.Spread.Uneven == "":
+	case r.Spread.Unknown.Given():
+		return 0, false, wait(r.Spread.Unknown.Text())
+	case !r.Spread.Uneven.Given():
 		return 0, false, none
 	}
-	if hold := rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: living[0].Live, Verb: member.Remove, Why: r.Spread.Uneven}, revision); hold.Kind != step.KindDone {
+	if hold := rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: living[0].Live, Verb: member.Remove, Why: r.Spread.Uneven.Text()}, revision); hold.Kind != step.KindDone {
 		return 0, false, hold
 	}
-	return 1, false, wait(r.Spread.Uneven + ": one more is made, and then one leaves the fullest")
+	return 1, false, wait(r.Spread.Uneven.Text() + ": one more is made, and then one leaves the fullest")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // KV-19: what a rebalance goes through, one state after the other; whoever begins at
@@ -28,9 +29,9 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 		return i
 	}
 	is := func(all ...*v1alpha1.Instance) []*v1alpha1.Instance { return all }
-	uneven := component.Spread{By: "zone", Uneven: "a has more than b"}
+	uneven := component.Spread{By: "zone", Uneven: verdict.Because("a has more than b")}
 	unknown, fruitless := uneven, uneven
-	unknown.Unknown, fruitless.NoGain = "who knows", "it came to a"
+	unknown.Unknown, fruitless.NoGain = verdict.Because("who knows"), verdict.Because("it came to a")
 	for name, c := range map[string]struct {
 		instances []*v1alpha1.Instance
 		spread    component.Spread
@@ -72,7 +73,7 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 		"the group grew by one meanwhile": {is(old(0), old(1), old(2), fresh(3)), fruitless, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot, _ *component.Rendering) {
 			g.Spec.Replicas = ptr.To(int32(4))
 		}, 0, ""},
-		"without the new one they lie evenly":        {is(old(0), old(1), old(2), instancetest.NotReady(fresh(3))), component.Spread{By: "zone", Unneeded: true, NoGain: "it came to a"}, nil, 0, ""},
+		"without the new one they lie evenly":        {is(old(0), old(1), old(2), instancetest.NotReady(fresh(3))), component.Spread{By: "zone", Unneeded: true, NoGain: verdict.Because("it came to a")}, nil, 0, ""},
 		"one leaves, and the new one is one of many": {is(old(0), old(1), instancetest.Retiring(old(2)), fresh(3)), fruitless, nil, 0, ""},
 		"the group shrinks by one meanwhile": {is(old(0), old(1), old(2), fresh(3)), fruitless, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot, _ *component.Rendering) {
 			g.Spec.Replicas = ptr.To(int32(2))
@@ -91,7 +92,7 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 			for _, i := range s.Instances {
 				m := planning.InstanceDiff{Live: i}
 				if i.Spec.Revision == "restart" {
-					m.RestartReason = i.Spec.Revision
+					m.RestartReason = verdict.Because(i.Spec.Revision)
 				}
 				living = append(living, m)
 			}

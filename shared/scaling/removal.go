@@ -45,7 +45,7 @@ func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering
 		if len(out.Candidates) >= r.Component.MaxConcurrentRemovals() && !i.Spec.Retire {
 			break
 		}
-		addCandidate(&out, g, s, r, component.Disruption{Instance: i, Verb: member.Remove, Why: cmp.Or(member.ReplacementReason(g, i), why), Revision: revision})
+		addCandidate(&out, g, s, r, component.Disruption{Instance: i, Verb: member.Remove, Why: cmp.Or(member.ReplacementReason(g, i).Text(), why), Revision: revision})
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func removalOrder(g v1alpha1.Group, r component.Rendering, d component.Disruptio
 			return 0
 		}
 		return cmp.Or(
-			first(func(i *v1alpha1.Instance) bool { return member.VolumeReplacementReason(g, i) != "" }),
+			first(func(i *v1alpha1.Instance) bool { return member.VolumeReplacementReason(g, i).Given() }),
 			first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
 			first(member.IsReplaceRequested),
 			first(member.IsRemovedFirst),

@@ -32,7 +32,7 @@ func PlanReplacements(g v1alpha1.Group, s observation.Snapshot, r component.Rend
 		switch {
 		case i.Spec.Retire:
 			return 0 // that comes first; one that is to be replaced is not missed
-		case member.ReplacementReason(g, i) == "":
+		case !member.ReplacementReason(g, i).Given():
 			unsettled = unsettled || !member.IsSettled(i)
 		default:
 			old = append(old, i)
@@ -68,7 +68,7 @@ func ReplacementOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Re
 		return step.Done()
 	}
 	// While a group is suspended, do not wait for a postponed replacement.
-	d := component.Disruption{Instance: first, Verb: member.Remove, Why: member.ReplacementReason(g, first)}
+	d := component.Disruption{Instance: first, Verb: member.Remove, Why: member.ReplacementReason(g, first).Text()}
 	if hold := rollout.CheckUserHolds(g, s, r, d, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
 		return hold
 	}

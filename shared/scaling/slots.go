@@ -17,22 +17,23 @@ import (
 
 // RenderNewInstance renders an Instance for an empty slot. While a roll is held back it
 // gets the revision that the others run, so that a scale-out or a replacement breaks
-// neither the order of an upgrade nor the limit of a canary.
-func RenderNewInstance(task planning.Task, old *revision.Target, slot int32, surge bool) (*v1alpha1.Instance, error) {
+// neither the order of an upgrade nor the limit of a canary. The same holds while members
+// are applying a configuration: they have not shown yet that it works.
+func RenderNewInstance(in planning.Inputs, old *revision.Target, slot int32, surge, applying bool) (*v1alpha1.Instance, error) {
 	if surge {
-		desired, err := component.NewInstance(task.Group, task.Rendering, task.Target, slot)
+		desired, err := component.NewInstance(in.Group, in.Rendering, in.Target, slot)
 		if err == nil {
 			member.SetAnnotation(desired, v1alpha1.AnnotationSurge, member.SurgeValue)
 		}
 		return desired, err
 	}
 	if old != nil {
-		desired, err := component.NewInstance(task.Group, task.Rendering, *old, slot)
-		if err != nil || task.ApplyingConfig || rollout.CheckUserHolds(task.Group, task.Snapshot, task.Rendering, component.Disruption{Instance: desired, Verb: member.Restart}, task.Target.Hash).Kind != step.KindDone {
+		desired, err := component.NewInstance(in.Group, in.Rendering, *old, slot)
+		if err != nil || applying || rollout.CheckUserHolds(in.Group, in.Snapshot, in.Rendering, component.Disruption{Instance: desired, Verb: member.Restart}, in.Target.Hash).Kind != step.KindDone {
 			return desired, err
 		}
 	}
-	return component.NewInstance(task.Group, task.Rendering, task.Target, slot)
+	return component.NewInstance(in.Group, in.Rendering, in.Target, slot)
 }
 
 // PlanSlots finds the slots to fill, and those for a surge, which come after all others. A

@@ -17,8 +17,8 @@ import (
 // PlanSurge returns how many more members there are to be so that none is missed while
 // others are restarted: from before the first is stopped until all are back. An annotation
 // on the additional members records that a surge is on.
-func PlanSurge(task planning.Task, living []planning.InstanceDiff) int32 {
-	if task.Rendering.Surge <= 0 || task.Group.GetComponentSpec().Suspended {
+func PlanSurge(in planning.Inputs, living []planning.InstanceDiff) int32 {
+	if in.Rendering.Surge <= 0 || in.Group.GetComponentSpec().Suspended {
 		return 0
 	}
 	var due, on, leaving int32
@@ -34,8 +34,8 @@ func PlanSurge(task planning.Task, living []planning.InstanceDiff) int32 {
 		case !m.Live.Spec.Retire && !member.IsSettled(m.Live):
 			away = true
 		}
-		d := component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason}
-		if m.RestartReason != "" && !task.Rendering.Component.NotServing(m.Live) && rollout.CheckUserHolds(task.Group, task.Snapshot, task.Rendering, d, task.Target.Hash).Kind == step.KindDone {
+		d := component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason.Text()}
+		if m.RestartReason.Given() && !in.Rendering.Component.NotServing(m.Live) && rollout.CheckUserHolds(in.Group, in.Snapshot, in.Rendering, d, in.Target.Hash).Kind == step.KindDone {
 			due++
 		}
 	}
@@ -44,7 +44,7 @@ func PlanSurge(task planning.Task, living []planning.InstanceDiff) int32 {
 	if due == 0 && (on == 0 || !away) {
 		return 0
 	}
-	return min(task.Rendering.Surge, max(due, on))
+	return min(in.Rendering.Surge, max(due, on))
 }
 
 // SurgeMembers names the members that are there for a surge: the newest of those beyond

@@ -20,9 +20,9 @@ import (
 func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
 	left, first, why := 0, "", ""
 	for _, i := range s.Instances {
-		if text := member.VolumeMismatch(g, i); text != "" {
+		if mismatch := member.VolumeMismatch(g, i); mismatch.Given() {
 			if left++; left == 1 {
-				first, why = i.Name, text
+				first, why = i.Name, mismatch.Text()
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 	dropped := j.Table.dropped(others, wanted)
 	for _, key := range slices.Sorted(maps.Keys(dropped)) {
 		if j.kept(seen, key, dropped[key]) {
-			given.Stuck = key + " goes back to its default"
+			given.Stuck = verdict.Because(key + " goes back to its default")
 			break
 		}
 	}

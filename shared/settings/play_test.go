@@ -329,7 +329,7 @@ func (calm) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict  { return verdic
 func (calm) MaxConcurrentRemovals() int                          { return 1 }
 func (calm) RestartsWhenDeleted(*v1alpha1.Instance) bool         { return false }
 func (calm) ReplacedWhenDeleted(*v1alpha1.Instance) bool         { return false }
-func (calm) ReasonDead(*v1alpha1.Instance) string                { return "" }
+func (calm) ReasonDead(*v1alpha1.Instance) verdict.Reason        { return verdict.Reason{} }
 func (calm) Prepare(component.Disruption, time.Time) component.Preparation {
 	return component.Preparation{Ready: true}
 }

@@ -138,4 +138,4 @@ func (Members) ReplacedWhenDeleted(*v1alpha1.Instance) bool { return true }
 
 // ReasonDead implements component.Component: a member that forgets everything is as
 // good as before.
-func (Members) ReasonDead(*v1alpha1.Instance) string { return "" }
+func (Members) ReasonDead(*v1alpha1.Instance) verdict.Reason { return verdict.Reason{} }

@@ -141,7 +141,7 @@ func (c Component) UndoPreparation(i *v1alpha1.Instance) []component.Call {
 }
 
 // ReasonDead implements component.Component: see removal.ReasonDead.
-func (c Component) ReasonDead(i *v1alpha1.Instance) string {
+func (c Component) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	return removal.ReasonDead(c.State, i)
 }
 
@@ -151,7 +151,7 @@ func (c Component) AllowsRemoval(leaving []*v1alpha1.Instance) verdict.Verdict {
 }
 
 // ChooseBatch implements component.Component: see safety.ChooseBatch.
-func (c Component) ChooseBatch(first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone string) {
+func (c Component) ChooseBatch(first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone verdict.Reason) {
 	return safety.ChooseBatch(c.State, first, others)
 }
 

@@ -63,12 +63,12 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 			if c.due > 0 {
 				assert.Equal(t, c.due, o.After)
 			}
-			assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]), "it is to come back")
+			assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]).Text(), "it is to come back")
 
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
 			assert.Zero(t, tikv(g, s).ExtraMembers())
 			dead := c.extra > 0 || name == "not one that has been deleted"
-			assert.Equal(t, dead, tikv(g, s).ReasonDead(s.Instances[0]) != "")
+			assert.Equal(t, dead, tikv(g, s).ReasonDead(s.Instances[0]).Given())
 			if dead {
 				deleted(&s)
 				assert.True(t, tikv(g, s).ReplacedWhenDeleted(s.Instances[0]), "another one comes before it goes")
@@ -76,7 +76,7 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 
 			g.Spec.Failover = nil
 			assert.Zero(t, tikv(g, s).ExtraMembers())
-			assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]))
+			assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]).Text())
 		})
 	}
 }
@@ -106,7 +106,7 @@ func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
 			kind.HasLeaders = c.leads
 			assert.Equal(t, c.extra, kind.ExtraMembers())
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
-			assert.Equal(t, c.extra > 0, kind.ReasonDead(s.Instances[0]) != "")
+			assert.Equal(t, c.extra > 0, kind.ReasonDead(s.Instances[0]).Given())
 		})
 	}
 }

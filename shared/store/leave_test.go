@@ -193,12 +193,12 @@ func TestKV05WhatIsLeftOfARemovalIsTakenBack(t *testing.T) {
 	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]), "a user's while we restarted it")
 	marked(&s, member.Remove)
 	assert.Equal(t, []component.Call{{Verb: component.RestoreStore, Target: "1", Instance: "kv-0"}}, tikv(g, s).UndoPreparation(s.Instances[0]))
-	assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]))
+	assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]).Text())
 	s.PD.Stores = s.PD.Stores[1:]
 	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]))
-	assert.Contains(t, tikv(g, s).ReasonDead(s.Instances[0]), "store 1 had left PD")
+	assert.Contains(t, tikv(g, s).ReasonDead(s.Instances[0]).Text(), "store 1 had left PD")
 	marked(&s, "")
-	assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]), "a user's tombstone is for a user")
+	assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]).Text(), "a user's tombstone is for a user")
 }
 
 func TestDrainedIsSaidOfWhoHasLeft(t *testing.T) {

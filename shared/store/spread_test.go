@@ -117,7 +117,7 @@ func TestKV19HowStoresAreSpread(t *testing.T) {
 			}
 			out := tikv(g, s).Spread(template, nil)
 			assert.Equal(t, c.needless, out.Unneeded)
-			for _, told := range []struct{ what, is, want string }{{"unknown", out.Unknown, c.unknown}, {"uneven", out.Uneven, c.uneven}, {"fruitless", out.NoGain, c.fruitless}} {
+			for _, told := range []struct{ what, is, want string }{{"unknown", out.Unknown.Text(), c.unknown}, {"uneven", out.Uneven.Text(), c.uneven}, {"fruitless", out.NoGain.Text(), c.fruitless}} {
 				if told.want == "" {
 					assert.Empty(t, told.is, told.what)
 				} else {
@@ -156,7 +156,7 @@ func TestKV19ARebalanceEnds(t *testing.T) {
 		}
 		for round := 0; ; round++ {
 			now, _ := look(false)
-			if now.Uneven == "" {
+			if !now.Uneven.Given() {
 				return
 			}
 			if round > len(lie)*len(lie) {
@@ -171,9 +171,9 @@ func TestKV19ARebalanceEnds(t *testing.T) {
 			if then.Unneeded {
 				t.Fatalf("it was not needed: %v", lie)
 			}
-			if then.NoGain != "" {
+			if then.NoGain.Given() {
 				if honest {
-					t.Fatalf("it does not help: %v: %s", lie, then.NoGain)
+					t.Fatalf("it does not help: %v: %s", lie, then.NoGain.Text())
 				}
 				return
 			}

@@ -282,15 +282,15 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 func TestWhoIsRestartedTogether(t *testing.T) {
 	s := zoned()
 	with, alone := together(s).ChooseBatch(s.Instances[2], slices.Delete(slices.Clone(s.Instances), 2, 3))
-	assert.Empty(t, alone)
+	assert.False(t, alone.Given())
 	assert.Equal(t, []*v1alpha1.Instance{s.Instances[3]}, with)
 
 	with, alone = tikv(kv(6), s).ChooseBatch(s.Instances[2], s.Instances)
 	assert.Empty(t, with, "nobody asked for it")
-	assert.Empty(t, alone)
+	assert.False(t, alone.Given())
 
 	s.PD.IsolationLevel = ""
 	with, alone = together(s).ChooseBatch(s.Instances[2], s.Instances[3:])
 	assert.Empty(t, with)
-	assert.Contains(t, alone, "kubectl -n ns exec svc/pd -- /pd-ctl config set isolation-level zone")
+	assert.Contains(t, alone.Text(), "kubectl -n ns exec svc/pd -- /pd-ctl config set isolation-level zone")
 }

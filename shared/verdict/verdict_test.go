@@ -25,3 +25,14 @@ func TestTheFirstThatRefusesCounts(t *testing.T) {
 	assert.Equal(t, yes, verdict.Unless(""))
 	assert.Equal(t, one, verdict.Unless("one"))
 }
+
+func TestAReasonIsGivenEvenIfItsTextIsEmpty(t *testing.T) {
+	var none verdict.Reason
+	assert.False(t, none.Given())
+	assert.True(t, verdict.Because("").Given(), "it does not depend on the text")
+	one := verdict.Becausef("o%s", "ne")
+	assert.Equal(t, "one", one.Text())
+	assert.Equal(t, one, verdict.Refuse("one").WhyNot())
+	assert.Equal(t, none, verdict.Allow().WhyNot())
+	assert.True(t, verdict.Verdict{}.WhyNot().Given(), "what was not judged is refused")
+}

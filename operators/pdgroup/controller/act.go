@@ -44,7 +44,7 @@ func (r *steps) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snap
 	}
 	if len(p.Late) > 0 {
 		// Services rest on the spec alone, and PD may be silent for lack of one.
-		return step.Worst(o, execution.Act(ctx, r.Env, g, s, planning.Plan{Services: p.Late}))
+		return step.Worst(o, execution.Act(ctx, r.Env, g, s, planning.Plan{Objects: planning.Objects{Services: p.Late}}))
 	}
 	if o.Kind == step.KindDone && p.Orphan.ID != "" {
 		o = r.removeOrphan(ctx, g, s, *p)

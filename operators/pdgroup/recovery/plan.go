@@ -18,7 +18,7 @@ import (
 // that may be broken: neither on what the spec asks for now, nor on PD, nor on the
 // disruption Lease, whose holder may be among the dead.
 func Plan(g *v1alpha1.PDGroup, s observation.Snapshot) (planning.Plan, error) {
-	plan := planning.Plan{Drained: map[string]bool{}, Waiting: map[string]string{}}
+	plan := planning.Plan{Disruptions: planning.NoDisruptions()}
 	r := g.Status.Recovery
 	if g.Spec.Paused {
 		return plan, nil

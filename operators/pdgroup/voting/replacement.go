@@ -1,7 +1,6 @@
 package voting
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 const (
@@ -48,33 +48,33 @@ func (v Voters) lingers(i *v1alpha1.Instance) bool {
 
 // ReasonDead implements component.Component. A member is only given up while the others
 // make a majority without it and none of them is on its way in or out.
-func (v Voters) ReasonDead(i *v1alpha1.Instance) string {
+func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	m, listed := membership.Of(v.g, v.s, i)
 	if !membership.Known(v.g, v.s).Allowed() || listed && m.Healthy || v.unsettled(i) {
-		return ""
+		return verdict.Reason{}
 	}
 	if listed && v.s.PD.Healthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
-		return ""
+		return verdict.Reason{}
 	}
 	unhealthy := v.lacking(i, v1alpha1.ConditionHealthy)
 	after := replaceAfter(v.g)
 	switch {
 	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
-		return "PD has removed its member"
+		return verdict.Because("PD has removed its member")
 	case member.IsClaimLost(i):
-		return "the volume with its data is gone"
+		return verdict.Because("the volume with its data is gone")
 	case v.discarded(i):
-		return "its volume belongs to a member that PD no longer knows"
+		return verdict.Because("its volume belongs to a member that PD no longer knows")
 	case !listed:
-		return "" // it has not joined yet
+		return verdict.Reason{} // it has not joined yet
 	case v.s.LostNodes[i.Name] != "":
-		return fmt.Sprintf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
+		return verdict.Becausef("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
 	case m.ClientURL != "" && v.forgot(i): // an initial member that has never run has none
-		return "its volume is newer than its member in PD"
+		return verdict.Because("its volume is newer than its member in PD")
 	case after > 0 && unhealthy >= after && v.alike(i):
-		return fmt.Sprintf("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
+		return verdict.Becausef("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
 	}
-	return ""
+	return verdict.Reason{}
 }
 
 // discarded reports that an Instance was recreated on the volume of a member that PD

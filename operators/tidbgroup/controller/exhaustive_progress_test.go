@@ -63,8 +63,8 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	stage := grouptest.New(g)
 	stage.Now = clock()
 	stage.Others = []v1alpha1.Group{seen.TiKVGroups[0]}
-	stage.Carry(observation.Snapshot{}, planning.Plan{Revision: &b.stored[0]})
-	stage.Carry(observation.Snapshot{}, planning.Plan{Revision: &b.stored[1]})
+	stage.Carry(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[0]}})
+	stage.Carry(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[1]}})
 	for _, i := range seen.Instances {
 		stage.Put(i, member.WasReady(i))
 	}

@@ -92,7 +92,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	th := &theatre{Stage: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, rounds: map[types.UID]int{}, next: 1000}
 	th.Now, th.Lease, th.HolderLost, th.Others = seen.Now, seen.Lease, seen.HolderLost, seen.Groups[:1]
 	for at := range b.stored {
-		th.Carry(observation.Snapshot{}, planning.Plan{Revision: &b.stored[at]})
+		th.Carry(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[at]}})
 	}
 	for _, i := range seen.Instances {
 		th.Put(i, member.WasReady(i))

@@ -16,7 +16,7 @@ type Clean struct{ Removable }
 func (Clean) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
 
 // ReasonDead implements component.Component.
-func (Clean) ReasonDead(*v1alpha1.Instance) string { return "" }
+func (Clean) ReasonDead(*v1alpha1.Instance) verdict.Reason { return verdict.Reason{} }
 
 // Needed is a Component whose members are all needed and may be stopped.
 type Needed struct{ component.Component }
