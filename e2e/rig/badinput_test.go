@@ -89,7 +89,7 @@ func mistakes() []mistake {
 		{
 			name:  "the StorageClass of TiKV does not exist and is created",
 			apply: []client.Object{changed(tikvGroup("k3", "a", 1), func(g *v1alpha1.TiKVGroup) { g.Spec.Volumes[0].StorageClassName = ptr.To("k3-class") })},
-			on:    tikv("k3"), reason: v1alpha1.ReasonStorageClassAbsent, words: []string{"k3-class"},
+			on:    tikv("k3"), reason: v1alpha1.ReasonStorageClassMissing, words: []string{"k3-class"},
 			fix: []client.Object{&storagev1.StorageClass{
 				ObjectMeta: metav1.ObjectMeta{Name: "k3-class"}, Provisioner: "rig.tidb-groups.dev",
 				VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
@@ -98,7 +98,7 @@ func mistakes() []mistake {
 		{
 			name:  "the StorageClass of PD does not exist and the spec is corrected",
 			apply: []client.Object{changed(pdGroup("p3", 1), func(g *v1alpha1.PDGroup) { g.Spec.Volumes[0].StorageClassName = ptr.To("wrong") })},
-			on:    pd("p3"), reason: v1alpha1.ReasonStorageClassAbsent, words: []string{"wrong"},
+			on:    pd("p3"), reason: v1alpha1.ReasonStorageClassMissing, words: []string{"wrong"},
 			fix: []client.Object{changed(pdGroup("p3", 1), func(g *v1alpha1.PDGroup) { g.Spec.Volumes[0].StorageClassName = ptr.To(rig.StorageClass) })},
 		},
 		{

@@ -54,7 +54,7 @@ func IsStopping(i *v1alpha1.Instance) bool {
 func IsBroken(i *v1alpha1.Instance) bool {
 	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	return c != nil && c.Status != metav1.ConditionTrue && slices.Contains([]string{
-		v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodFailed,
+		v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfigError, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodFailed,
 	}, c.Reason)
 }
 

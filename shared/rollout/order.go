@@ -68,7 +68,7 @@ func hasArrived(status *v1alpha1.GroupStatus, reason string) bool {
 func IsIndependentOfRoll(reason string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonNewRendering, v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChangePending,
-		v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported,
+		v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed, v1alpha1.ReasonVolumeAttributesClassMissing, v1alpha1.ReasonVolumeAttributesUnsupported,
 		v1alpha1.ReasonReplacementPending, v1alpha1.ReasonRebalancing, v1alpha1.ReasonEvictingLeaders,
 	}, reason)
 }

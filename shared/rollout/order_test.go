@@ -53,7 +53,7 @@ func TestAGroupThatHasYetToRollIsWaitedForWhateverItSays(t *testing.T) {
 	kv := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
 	for _, reason := range []string{
 		v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed,
-		v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported, v1alpha1.ReasonNewRendering,
+		v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonVolumeAttributesClassMissing, v1alpha1.ReasonVolumeAttributesUnsupported, v1alpha1.ReasonNewRendering,
 		v1alpha1.ReasonEvictingLeaders,
 	} {
 		kv.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason}}

@@ -18,7 +18,7 @@ import (
 // server is the API server that has the Instances of a stage.
 type server struct {
 	client.Reader
-	*grouptest.Stage
+	*grouptest.Simulation
 }
 
 // Get implements client.Reader.

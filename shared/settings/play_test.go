@@ -73,7 +73,7 @@ type process struct {
 // play is a group in memory, with members that read their files when they start
 // and take items while they run.
 type play struct {
-	*grouptest.Stage
+	*grouptest.Simulation
 	t         assert.TestingT
 	own       *v1alpha1.TiDBGroup
 	config    config
@@ -95,7 +95,7 @@ func newPlay(t assert.TestingT, c config) *play {
 	own := &v1alpha1.TiDBGroup{}
 	own.Name, own.Namespace, own.UID, own.Generation = "db", "shop", "uid", 1
 	own.Spec.Replicas, own.Spec.PDGroup.Name = ptr.To(int32(2)), "pd"
-	p := &play{Stage: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}, taken: map[string]bool{}, long: map[types.UID]bool{}}
+	p := &play{Simulation: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}, taken: map[string]bool{}, long: map[types.UID]bool{}}
 	p.OnStop = func(pod grouptest.Pod, _ int) {
 		if !p.long[pod.UID] {
 			p.stopped = append(p.stopped, pod.Name)
@@ -225,7 +225,7 @@ func (p *play) reconcile(seen observation.Snapshot) planning.Plan {
 	plan.Outcome = step.Worst(plan.Outcome, plan.ConfigOutcome)
 	p.Carry(seen, plan)
 	p.giveUp(plan)
-	plan.Outcome = step.Worst(p.members.Give(context.Background(), server{Stage: p.Stage}, events.NewFakeRecorder(100), p.own, judge.Orders(plan.ConfigUpdates)), plan.Outcome)
+	plan.Outcome = step.Worst(p.members.Give(context.Background(), server{Simulation: p.Simulation}, events.NewFakeRecorder(100), p.own, judge.Orders(plan.ConfigUpdates)), plan.Outcome)
 	p.Report(seen, plan)
 	return plan
 }

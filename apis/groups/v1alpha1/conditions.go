@@ -189,33 +189,33 @@ const (
 	ReasonPodNotReady        = "PodNotReady"
 	// ReasonNodeUnreachable: a pod that was Ready is not since its node stopped
 	// answering; it may run all the same. Set by the instance operator.
-	ReasonNodeUnreachable    = "NodeUnreachable"
-	ReasonPodFailed          = "PodFailed"
-	ReasonPodRejected        = "PodRejected"
-	ReasonPodTerminating     = "PodTerminating"
-	ReasonPodOfAnotherOwner  = "PodOfAnotherOwner"
-	ReasonImagePullFailed    = "ImagePullFailed"
-	ReasonContainerCrashing  = "ContainerCrashing"
-	ReasonContainerConfig    = "ContainerConfigError"
-	ReasonVolumesReady       = "VolumesReady"
-	ReasonClaimPending       = "ClaimPending"
-	ReasonClaimLost          = "ClaimLost"
-	ReasonClaimRetired       = "ClaimRetired"
-	ReasonClaimRejected      = "ClaimRejected"
-	ReasonClaimTerminating   = "ClaimTerminating"
-	ReasonStorageClassAbsent = "StorageClassMissing"
+	ReasonNodeUnreachable      = "NodeUnreachable"
+	ReasonPodFailed            = "PodFailed"
+	ReasonPodRejected          = "PodRejected"
+	ReasonPodTerminating       = "PodTerminating"
+	ReasonPodOfAnotherOwner    = "PodOfAnotherOwner"
+	ReasonImagePullFailed      = "ImagePullFailed"
+	ReasonContainerCrashing    = "ContainerCrashing"
+	ReasonContainerConfigError = "ContainerConfigError"
+	ReasonVolumesReady         = "VolumesReady"
+	ReasonClaimPending         = "ClaimPending"
+	ReasonClaimLost            = "ClaimLost"
+	ReasonClaimRetired         = "ClaimRetired"
+	ReasonClaimRejected        = "ClaimRejected"
+	ReasonClaimTerminating     = "ClaimTerminating"
+	ReasonStorageClassMissing  = "StorageClassMissing"
 	// ReasonQuotaExceeded: a ResourceQuota does not let a claim be made or grow.
 	// Set by the instance operator.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonLimitRangeExceeded: a LimitRange does not let a claim be made or grow.
 	// Set by the instance operator.
 	ReasonLimitRangeExceeded = "LimitRangeExceeded"
-	// ReasonAttributesClassAbsent: a VolumeAttributesClass that the spec names does
+	// ReasonVolumeAttributesClassMissing: a VolumeAttributesClass that the spec names does
 	// not exist. Set by the instance operator.
-	ReasonAttributesClassAbsent = "VolumeAttributesClassMissing"
-	// ReasonAttributesUnsupported: the API server drops a claim's
+	ReasonVolumeAttributesClassMissing = "VolumeAttributesClassMissing"
+	// ReasonVolumeAttributesUnsupported: the API server drops a claim's
 	// VolumeAttributesClass, which it does not know. Set by the instance operator.
-	ReasonAttributesUnsupported = "VolumeAttributesUnsupported"
+	ReasonVolumeAttributesUnsupported = "VolumeAttributesUnsupported"
 	// ReasonVolumeChanging: the storage driver grows or changes a volume, which
 	// serves meanwhile. Set by the instance operator.
 	ReasonVolumeChanging = "VolumeChanging"
@@ -334,9 +334,9 @@ var conditionTable = sync.OnceValue(func() []ConditionInfo {
 		ReasonInvalidSpec, ReasonCertificateInvalid, ReasonTLSMismatch, ReasonClusterIDMismatch, ReasonNameConflict, ReasonEntryRemoved, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonInitialMembersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
-		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
-		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
-		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonAttributesClassAbsent, ReasonAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
+		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfigError,
+		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassMissing, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
+		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonVolumeAttributesClassMissing, ReasonVolumeAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
 		ReasonWaitingForTiDBGroup, ReasonWaitingForBackup, ReasonWaitingForRestore, ReasonWaitingForLogBackup, ReasonWaitingForRun, ReasonJobRunning, ReasonRunFailed, ReasonLoginRefused, ReasonDatabaseUnreachable, ReasonDatabaseNotEmpty,
 		ReasonStorageUnreachable, ReasonStorageRefused, ReasonBucketMissing, ReasonStorageFull, ReasonFolderTaken, ReasonBackupUnreadable, ReasonLogTaskTaken, ReasonLogTaskFailed, ReasonLogGap,
 	}
@@ -370,10 +370,10 @@ var conditionTable = sync.OnceValue(func() []ConditionInfo {
 			Reasons: []string{ReasonRegionsLeft},
 			Meaning: "The group's entry is gone from its TidbCluster, and its stores have regions; the message says how many."},
 		{Type: ConditionPodReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
-			Reasons: []string{ReasonPodReady, ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner, ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig, ReasonMissingReference, ReasonSuspended, ReasonInvalidSpec},
+			Reasons: []string{ReasonPodReady, ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner, ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfigError, ReasonMissingReference, ReasonSuspended, ReasonInvalidSpec},
 			Meaning: "The pod exists, runs and passes its readiness probe."},
 		{Type: ConditionVolumesReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
-			Reasons: []string{ReasonVolumesReady, ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded, ReasonInvalidSpec},
+			Reasons: []string{ReasonVolumesReady, ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassMissing, ReasonQuotaExceeded, ReasonLimitRangeExceeded, ReasonInvalidSpec},
 			Meaning: "Every claim exists and is the one that the pod was started with."},
 		{Type: ConditionJoined, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
 			Reasons: []string{ReasonMemberJoined, ReasonMemberNotListed, ReasonStoreMismatch, ReasonPDUnreachable},

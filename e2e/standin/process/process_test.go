@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 )
 
 func TestEveryLineOfALogBeginsWithStandIn(t *testing.T) {
@@ -105,7 +105,7 @@ func TestSetLookupAndOverlay(t *testing.T) {
 }
 
 func TestPDIsFollowedAndAnotherClusterIsNot(t *testing.T) {
-	server := pdtest.Start(t)
+	server := pdserver.Start(t)
 	pd, err := process.NewPD([]string{"127.0.0.1:1,http://" + server.Addr}, process.Files{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer pd.Close()

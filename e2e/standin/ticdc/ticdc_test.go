@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 	"github.com/tidb-groups/tidb-groups/operators/ticdcgroup/drain"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
@@ -77,7 +77,7 @@ func (r running) handOver(t *testing.T) {
 // CDC-01: captures that hand over leave the others ready, whichever is the owner, and the last
 // one has nobody to hand over to.
 func TestCDC01CapturesThatHandOverMayStop(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	first, second, third := begin(t, pd.Addr), begin(t, pd.Addr), begin(t, pd.Addr)
 	first.handOver(t) // the owner
 	first.stop()
@@ -94,7 +94,7 @@ func TestCDC01CapturesThatHandOverMayStop(t *testing.T) {
 
 // A test must see a capture that does not hand over: no other one is ready then, also later.
 func TestACaptureThatDoesNotHandOverIsSeen(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	first, second := begin(t, pd.Addr), begin(t, pd.Addr)
 	first.stop()
 	second.answers(t, http.StatusInternalServerError)

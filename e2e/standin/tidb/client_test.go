@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 )
 
 const (
@@ -191,7 +191,7 @@ func (c *client) rows(columns int) (rows []string, status uint16) {
 }
 
 func TestClientsThatNameNoDatabaseAreServed(t *testing.T) {
-	pd := pdtest.StartWithStore(t)
+	pd := pdserver.StartWithStore(t)
 	script := write(t, "CREATE USER 'app'@'%' IDENTIFIED BY 'secret';\nGRANT ALL ON test.* TO 'app'@'%';\nFLUSH PRIVILEGES;\n")
 	r := start(t, pd, "--initialize-sql-file="+script).ready(t)
 	other := start(t, pd).ready(t)
@@ -256,7 +256,7 @@ func TestTheCommandLineClientIsServed(t *testing.T) {
 		}
 	}
 	script := write(t, "CREATE USER 'app'@'%' IDENTIFIED BY 'secret';\nGRANT ALL ON test.* TO 'app'@'%';\n")
-	r := start(t, pdtest.StartWithStore(t), "--initialize-sql-file="+script).ready(t)
+	r := start(t, pdserver.StartWithStore(t), "--initialize-sql-file="+script).ready(t)
 	run := func(args ...string) string {
 		all := append([]string{"--no-defaults", "--host=" + r.cfg.Host, "--port=" + strconv.Itoa(r.cfg.Port), "--batch", "--skip-column-names"}, args...)
 		cmd := exec.CommandContext(t.Context(), path, all...)

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 	operatorpd "github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
@@ -64,7 +64,7 @@ func (r *running) end(t *testing.T) {
 }
 
 // start runs a TiDB; more are further arguments.
-func start(t *testing.T, pd *pdtest.PD, more ...string) *running {
+func start(t *testing.T, pd *pdserver.PD, more ...string) *running {
 	t.Helper()
 	host := loopback.Host(t)
 	args := append([]string{
@@ -140,7 +140,7 @@ func shape(v any) any {
 }
 
 func TestTheStatusPortAnswersAsTheRecordedTiDB(t *testing.T) {
-	pd := pdtest.StartWithStore(t)
+	pd := pdserver.StartWithStore(t)
 	r := start(t, pd).ready(t)
 	second := start(t, pd).ready(t)
 	files, err := filepath.Glob("testdata/*.json")
@@ -194,7 +194,7 @@ func TestTheStatusPortAnswersAsTheRecordedTiDB(t *testing.T) {
 }
 
 func TestTheServerSpeaksMySQL(t *testing.T) {
-	r := start(t, pdtest.StartWithStore(t)).ready(t)
+	r := start(t, pdserver.StartWithStore(t)).ready(t)
 	db := r.db(t, "root", "")
 	var one int
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT 1").Scan(&one))
@@ -234,7 +234,7 @@ func TestTheServerSpeaksMySQL(t *testing.T) {
 }
 
 func TestServersOfOneClusterShowTheSameDataAlsoAfterARestart(t *testing.T) {
-	pd := pdtest.StartWithStore(t)
+	pd := pdserver.StartWithStore(t)
 	a, b := start(t, pd).ready(t), start(t, pd).ready(t)
 	first := a.db(t, "root", "")
 	_, err := first.ExecContext(t.Context(), "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20))")
@@ -264,7 +264,7 @@ func TestServersOfOneClusterShowTheSameDataAlsoAfterARestart(t *testing.T) {
 }
 
 func TestTheInitialScriptRunsOncePerCluster(t *testing.T) {
-	pd := pdtest.StartWithStore(t)
+	pd := pdserver.StartWithStore(t)
 	script := filepath.Join(t.TempDir(), "bootstrap.sql")
 	require.NoError(t, os.WriteFile(script, []byte("SET PASSWORD FOR 'root'@'%' = 'secret';\nCREATE USER 'app'@'%' IDENTIFIED BY 'x';\n"+
 		"GRANT ALL ON test.* TO 'app'@'%';\nCREATE TABLE test.made (id INT);\nFLUSH PRIVILEGES;\n"), 0o600))
@@ -279,7 +279,7 @@ func TestTheInitialScriptRunsOncePerCluster(t *testing.T) {
 }
 
 func TestItWaitsForAStoreThatAnswers(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	pd.Put(&metapb.Store{Id: 1, Address: "127.0.0.1:1"})
 	pd.Put(&metapb.Store{Id: 2, Address: pd.Addr, Labels: []*metapb.StoreLabel{{Key: "engine", Value: "tiflash"}}})
 	log, err := process.NewLogger(io.Discard, "tidb", "")
@@ -298,7 +298,7 @@ func TestItWaitsForAStoreThatAnswers(t *testing.T) {
 }
 
 func TestDB19ItStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
-	pd := pdtest.StartWithStore(t)
+	pd := pdserver.StartWithStore(t)
 	slow := filepath.Join(t.TempDir(), "log", "slow.log")
 	file := write(t, "graceful-wait-before-shutdown = 1\n[instance]\ntidb_slow_log_threshold = 100\n")
 	r := start(t, pd, "--log-slow-query="+slow, "--config="+file).ready(t)
@@ -354,7 +354,7 @@ func TestDB19ItStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 }
 
 func TestUpgradeStates(t *testing.T) {
-	r := start(t, pdtest.StartWithStore(t)).ready(t)
+	r := start(t, pdserver.StartWithStore(t)).ready(t)
 	ask := func(method, path string) (int, string) {
 		code, _, text := call(t, method, r.url(path), "")
 		return code, string(text)

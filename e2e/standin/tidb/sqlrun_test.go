@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqlrun"
 )
 
@@ -31,7 +31,7 @@ func secret(t *testing.T, keys map[string]string) string {
 }
 
 func TestDB10UsersOfALivingDatabaseAreMadeAndGetOtherPasswords(t *testing.T) {
-	r := start(t, pdtest.StartWithStore(t)).ready(t)
+	r := start(t, pdserver.StartWithStore(t)).ready(t)
 	passwords := map[string]string{
 		"plain": "plain", "quotes": `''"'\'`, "slashes": `\\\n\%\_\`, "sql": "x'; DROP USER root; -- ", "wide": "密码 é 🔑", "blank": "  ", "root": `it's \ "$HOME"`,
 	}
@@ -64,7 +64,7 @@ func TestDB10UsersOfALivingDatabaseAreMadeAndGetOtherPasswords(t *testing.T) {
 }
 
 func TestDB10SQLRunsInOneSessionAndTheStatementThatFailsIsNamed(t *testing.T) {
-	r := start(t, pdtest.StartWithStore(t)).ready(t)
+	r := start(t, pdserver.StartWithStore(t)).ready(t)
 	const text = "CREATE DATABASE shop; -- first;\nUSE shop;\nCREATE TABLE orders (id INT PRIMARY KEY, note VARCHAR(20));\nINSERT INTO orders VALUES (7, 'a;b');\n" +
 		"INSERT INTO orders VALUES (8, nonsense('hunter2'));\nINSERT INTO orders VALUES (9, 'never');\n"
 	for _, hidden := range []bool{false, true} {
@@ -88,7 +88,7 @@ func TestDB10SQLRunsInOneSessionAndTheStatementThatFailsIsNamed(t *testing.T) {
 }
 
 func TestDB10ASQLRunWaitsForTheServerAndForItsFile(t *testing.T) {
-	r := start(t, pdtest.StartWithStore(t)).ready(t)
+	r := start(t, pdserver.StartWithStore(t)).ready(t)
 	run := r.runsSQL()
 	run.File = filepath.Join(t.TempDir(), "run.sql")
 	waited := make(chan struct{})

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 )
 
 // A real TiDB says the same in TestDB13ARealTiDBMovesSessionsByTokensThatItHasSigned.
 func TestAServerWithoutAKeySignsNoTokens(t *testing.T) {
-	pd := pdtest.StartWithStore(t)
+	pd := pdserver.StartWithStore(t)
 	dir := t.TempDir()
 	text := fmt.Sprintf("[security]\nsession-token-signing-cert = '%[1]s/tls.crt'\nsession-token-signing-key = '%[1]s/tls.key'\n", dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tidb.toml"), []byte(text), 0o600))

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/initialsql"
 )
 
@@ -49,7 +49,7 @@ func TestDB10TheUsersOfASecretConnectWithTheirPasswords(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
 	require.NoError(t, err, string(out))
 
-	r := start(t, pdtest.StartWithStore(t), "--initialize-sql-file="+filepath.Join(into, initialsql.File)).ready(t)
+	r := start(t, pdserver.StartWithStore(t), "--initialize-sql-file="+filepath.Join(into, initialsql.File)).ready(t)
 	for user, password := range passwords {
 		require.NoError(t, r.as(t, user, password).PingContext(t.Context()), user)
 		assert.Error(t, r.as(t, user, password+"x").PingContext(t.Context()), user)

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
@@ -113,7 +113,7 @@ func TestParseArgsRefuses(t *testing.T) {
 }
 
 // settle makes a Config whose address is its own and whose PD is the given one.
-func settle(t *testing.T, pd *pdtest.PD) *Config {
+func settle(t *testing.T, pd *pdserver.PD) *Config {
 	t.Helper()
 	file, _ := files(t, usual, "")
 	host := loopback.Host(t)
@@ -126,7 +126,7 @@ func settle(t *testing.T, pd *pdtest.PD) *Config {
 }
 
 func TestTiFlashIsIdleUntilThereIsAClusterAndThenRuns(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	cfg := settle(t, pd)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -177,7 +177,7 @@ func TestTiFlashIsIdleUntilThereIsAClusterAndThenRuns(t *testing.T) {
 }
 
 func TestTiFlashRefusesToRunWithoutPlacementRules(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	pd.SetRules(false)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

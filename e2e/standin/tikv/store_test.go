@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
@@ -27,7 +27,7 @@ const patience = 20 * time.Second
 
 // start runs a store on the directory and returns its configuration, and a
 // function that ends it and returns what Run returned.
-func start(t *testing.T, pd *pdtest.PD, dir string) (*Config, func() error) {
+func start(t *testing.T, pd *pdserver.PD, dir string) (*Config, func() error) {
 	t.Helper()
 	cfg := &Config{
 		Addr: loopback.Address(t), StatusAddr: loopback.Address(t), DataDir: dir, PD: []string{"http://" + pd.Addr},
@@ -58,7 +58,7 @@ func start(t *testing.T, pd *pdtest.PD, dir string) (*Config, func() error) {
 }
 
 func TestKV17AStoreHasNoLogBackupsToFlush(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	cfg, _ := start(t, pd, t.TempDir())
 	connection, err := grpc.NewClient("passthrough:///"+cfg.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func get(t *testing.T, url string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-func beatOf(t *testing.T, pd *pdtest.PD, store uint64) {
+func beatOf(t *testing.T, pd *pdserver.PD, store uint64) {
 	t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -99,7 +99,7 @@ func beatOf(t *testing.T, pd *pdtest.PD, store uint64) {
 	}
 }
 
-func regionBeat(t *testing.T, pd *pdtest.PD, what string, is func(r *pdpb.RegionHeartbeatRequest) bool) {
+func regionBeat(t *testing.T, pd *pdserver.PD, what string, is func(r *pdpb.RegionHeartbeatRequest) bool) {
 	t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -115,7 +115,7 @@ func regionBeat(t *testing.T, pd *pdtest.PD, what string, is func(r *pdpb.Region
 }
 
 func TestAStoreRegistersKeepsItsIDAndIsServedOnItsStatusPort(t *testing.T) {
-	pd, dir := pdtest.Start(t), t.TempDir()
+	pd, dir := pdserver.Start(t), t.TempDir()
 	cfg, end := start(t, pd, dir)
 	beatOf(t, pd, 1)
 	store := pd.Store(1)
@@ -147,7 +147,7 @@ func TestAStoreRegistersKeepsItsIDAndIsServedOnItsStatusPort(t *testing.T) {
 }
 
 func TestAStoreOfAnotherClusterIsRefused(t *testing.T) {
-	pd, dir := pdtest.Start(t), t.TempDir()
+	pd, dir := pdserver.Start(t), t.TempDir()
 	_, end := start(t, pd, dir)
 	beatOf(t, pd, 1)
 	require.NoError(t, end())
@@ -158,7 +158,7 @@ func TestAStoreOfAnotherClusterIsRefused(t *testing.T) {
 }
 
 // runToEnd runs a store that is expected to give up by itself.
-func runToEnd(t *testing.T, pd *pdtest.PD, dir string) error {
+func runToEnd(t *testing.T, pd *pdserver.PD, dir string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -169,20 +169,20 @@ func runToEnd(t *testing.T, pd *pdtest.PD, dir string) error {
 }
 
 func TestATombstoneDoesNotStart(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	pd.Refuse(1, pdpb.ErrorType_STORE_TOMBSTONE)
 	require.ErrorContains(t, runToEnd(t, pd, t.TempDir()), "STORE_TOMBSTONE")
 }
 
 func TestTwoStoresOnOneDirectoryAreRefused(t *testing.T) {
-	pd, dir := pdtest.Start(t), t.TempDir()
+	pd, dir := pdserver.Start(t), t.TempDir()
 	start(t, pd, dir)
 	beatOf(t, pd, 1)
 	require.ErrorContains(t, runToEnd(t, pd, dir), "another instance")
 }
 
 func TestAStoreWaitsForPDAndOutlivesIt(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	pd.SetDown(true)
 	_, end := start(t, pd, t.TempDir())
 	assert.Zero(t, pd.Count())
@@ -198,7 +198,7 @@ func TestAStoreWaitsForPDAndOutlivesIt(t *testing.T) {
 }
 
 func TestRegionsFollowPDsOrders(t *testing.T) {
-	pd := pdtest.Start(t)
+	pd := pdserver.Start(t)
 	start(t, pd, t.TempDir())
 	regionBeat(t, pd, "of the first region", func(r *pdpb.RegionHeartbeatRequest) bool { return r.GetLeader().GetStoreId() == 1 })
 	start(t, pd, t.TempDir())

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdserver"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/tidb"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
@@ -65,7 +65,7 @@ func begin(t *testing.T, signs bool) *database {
 		config = withKey(t)
 	}
 	out := &database{servers: &fixed{all: map[string]bool{}}, end: map[string]context.CancelFunc{}}
-	pd := pdtest.StartWithStore(t).Addr
+	pd := pdserver.StartWithStore(t).Addr
 	for range 2 {
 		address, end := startTiDB(t, pd, config)
 		out.servers.all[address], out.end[address] = true, end

@@ -23,11 +23,11 @@ import (
 
 // rig is what TestMain hands to the tests: an API server with the CRDs. Each test runs the
 // operator in a namespace of its own, and plays Jobs, pods and the TiDBGroup.
-var rig *stage.Rig
+var rig *stage.Server
 
 func TestMain(m *testing.M) {
 	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}}}
-	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))
+	os.Exit(stage.Main(m, options, func(r *stage.Server) { rig = r }))
 }
 
 // image is what the operator runs from.

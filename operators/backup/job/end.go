@@ -208,7 +208,7 @@ func (p *planner) blocked(job *batchv1.Job) (reason, why string) {
 			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
 				return v1alpha1.ReasonImagePullFailed, fmt.Sprintf("image %s of container %s cannot be pulled: correct the name, or the registry: %s", c.Image, c.Name, w.Reason)
 			case "CreateContainerConfigError", "CreateContainerError":
-				return v1alpha1.ReasonContainerConfig, fmt.Sprintf("container %s cannot be made: %s", c.Name, result.Line(w.Message))
+				return v1alpha1.ReasonContainerConfigError, fmt.Sprintf("container %s cannot be made: %s", c.Name, result.Line(w.Message))
 			}
 		}
 	}

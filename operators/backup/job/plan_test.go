@@ -149,9 +149,9 @@ func TestBR04WhatKeepsAPodFromRunningIsNamed(t *testing.T) {
 		v1alpha1.ReasonPodUnschedulable: func(s *corev1.PodStatus) {
 			s.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "x" not found`}}
 		},
-		v1alpha1.ReasonImagePullFailed: waits("ImagePullBackOff"),
-		v1alpha1.ReasonContainerConfig: waits("CreateContainerConfigError"),
-		v1alpha1.ReasonJobRunning:      waits("ContainerCreating"),
+		v1alpha1.ReasonImagePullFailed:      waits("ImagePullBackOff"),
+		v1alpha1.ReasonContainerConfigError: waits("CreateContainerConfigError"),
+		v1alpha1.ReasonJobRunning:           waits("ContainerCreating"),
 	} {
 		b := toRetained()
 		j := Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start

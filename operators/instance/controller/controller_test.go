@@ -480,14 +480,14 @@ func TestBadInputIsNamedAndUndoneByFixingIt(t *testing.T) {
 	t.Run("a StorageClass that does not exist, and then does", func(t *testing.T) {
 		class := "late"
 		s := begin(t, func(i *v1alpha1.Instance) { i.Spec.VolumeClaimTemplates[0].StorageClassName = &class })
-		i := s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonStorageClassAbsent)
+		i := s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonStorageClassMissing)
 		assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady).Message, "StorageClass late")
 		s.forAll(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "disk.example"})
 		s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimPending)
 	})
 	t.Run("a StorageClass that does not exist, and another one named instead", func(t *testing.T) {
 		s := begin(t, func(i *v1alpha1.Instance) { i.Spec.VolumeClaimTemplates[0].StorageClassName = ptr.To("typo") })
-		s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonStorageClassAbsent)
+		s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonStorageClassMissing)
 		s.edit(func(i *v1alpha1.Instance) { i.Spec.VolumeClaimTemplates[0].StorageClassName = ptr.To("fast") })
 		s.eventually("the claim that was never bound goes", func(*v1alpha1.Instance) bool {
 			pvc := &corev1.PersistentVolumeClaim{}
@@ -723,8 +723,8 @@ func TestAClaimGetsAnotherVolumeAttributesClassInPlace(t *testing.T) {
 		return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate) && i.Status.Volumes[0].Change == ""
 	}
 	class(ptr.To("nobody-made-it"))
-	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonAttributesClassAbsent)
-	assert.Equal(t, v1alpha1.ReasonAttributesClassAbsent, i.Status.Volumes[0].Change)
+	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonVolumeAttributesClassMissing)
+	assert.Equal(t, v1alpha1.ReasonVolumeAttributesClassMissing, i.Status.Volumes[0].Change)
 	assert.Nil(t, s.pvc().Spec.VolumeAttributesClassName)
 	class(nil)
 	s.eventually("it is taken back", upToDate)
@@ -775,8 +775,8 @@ func TestAVolumeAttributesClassThatIsDroppedIsAskedForOnce(t *testing.T) {
 	for range 3 {
 		p := look()
 		found := report(s, p, r.act(t.Context(), s, p), clock())
-		assert.Equal(t, v1alpha1.ReasonAttributesUnsupported, found.outcome.Reason)
-		assert.Equal(t, v1alpha1.ReasonAttributesUnsupported, found.after.Volumes[0].Change)
+		assert.Equal(t, v1alpha1.ReasonVolumeAttributesUnsupported, found.outcome.Reason)
+		assert.Equal(t, v1alpha1.ReasonVolumeAttributesUnsupported, found.after.Volumes[0].Change)
 		s.Instance.Status.Volumes, s.Instance.Status.ObservedGeneration = found.after.Volumes, found.after.ObservedGeneration
 	}
 	assert.Equal(t, 1, server.patches)

@@ -188,7 +188,7 @@ func (r *reconciler) observeAttributes(ctx context.Context, instance *v1alpha1.I
 		return nil
 	}
 	v.Dropped = instance.Status.ObservedGeneration == instance.Generation && slices.ContainsFunc(instance.Status.Volumes, func(known v1alpha1.VolumeStatus) bool {
-		return known.Name == v.Template.Name && known.Change == v1alpha1.ReasonAttributesUnsupported
+		return known.Name == v.Template.Name && known.Change == v1alpha1.ReasonVolumeAttributesUnsupported
 	})
 	if v.Dropped || !r.ClusterScoped {
 		return nil

@@ -19,8 +19,8 @@ const graceDelay = 30 * time.Second
 func GraceLeft(set *conditions.Set, o step.Outcome, now time.Time) time.Duration {
 	part := v1alpha1.ConditionPodReady
 	switch o.Reason {
-	case v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodRejected:
-	case v1alpha1.ReasonStorageClassAbsent, v1alpha1.ReasonClaimRejected, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded:
+	case v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonContainerConfigError, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodRejected:
+	case v1alpha1.ReasonStorageClassMissing, v1alpha1.ReasonClaimRejected, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded:
 		part = v1alpha1.ConditionVolumesReady
 	default:
 		return -1

@@ -83,9 +83,9 @@ func containerOutcome(s *observation.Snapshot, pod *corev1.Pod, c corev1.Contain
 			if strings.Contains(waiting.Message, "not found") || strings.Contains(waiting.Message, "couldn't find") {
 				return planning.Wait("pod", v1alpha1.ReasonMissingReference, "container %s in pod %s cannot start: %s: create it; the kubelet tries again by itself", c.Name, pod.Name, waiting.Message)
 			}
-			return planning.Wait("pod", v1alpha1.ReasonContainerConfig, "container %s in pod %s cannot start: %s: %s", c.Name, pod.Name, waiting.Message, describe)
+			return planning.Wait("pod", v1alpha1.ReasonContainerConfigError, "container %s in pod %s cannot start: %s: %s", c.Name, pod.Name, waiting.Message, describe)
 		case "CreateContainerError", "RunContainerError", "StartError", "PostStartHookError":
-			return planning.Wait("pod", v1alpha1.ReasonContainerConfig, "container %s in pod %s cannot start (%s): %s", c.Name, pod.Name, waiting.Reason, describe)
+			return planning.Wait("pod", v1alpha1.ReasonContainerConfigError, "container %s in pod %s cannot start (%s): %s", c.Name, pod.Name, waiting.Reason, describe)
 		}
 	}
 	ended := c.State.Terminated

@@ -23,7 +23,7 @@ func unbound(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	}
 	if v.Claim.Spec.StorageClassName == nil {
 		if !slices.ContainsFunc(classesOf(s), isDefault) {
-			return planning.Wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "claim %s names no StorageClass and none is the default: name one in %s, or annotate one with %s=true", v.Name, observation.OriginOf(s).In("volumes"), defaultClassAnnotation)
+			return planning.Wait("storageclass", v1alpha1.ReasonStorageClassMissing, "claim %s names no StorageClass and none is the default: name one in %s, or annotate one with %s=true", v.Name, observation.OriginOf(s).In("volumes"), defaultClassAnnotation)
 		}
 		return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits to be assigned the default StorageClass: kubectl describe pvc %s -n %s", v.Name, v.Name, namespace)
 	}
@@ -33,7 +33,7 @@ func unbound(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	}
 	class := s.Classes[name]
 	if class == nil {
-		return planning.Wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "StorageClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get storageclass", name, v.Name, observation.OriginOf(s).In("volumes"))
+		return planning.Wait("storageclass", v1alpha1.ReasonStorageClassMissing, "StorageClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get storageclass", name, v.Name, observation.OriginOf(s).In("volumes"))
 	}
 	if waitsForPod(class) && (s.Pod == nil || s.Pod.Spec.NodeName == "") {
 		return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s gets its volume from StorageClass %s when its pod is scheduled", v.Name, name)

@@ -46,9 +46,9 @@ func Status(s *observation.Snapshot, p *planning.Plan) []v1alpha1.VolumeStatus {
 		case isRefusal(v.Refused):
 			status.Change = v.Refused
 		case v.Dropped:
-			status.Change = v1alpha1.ReasonAttributesUnsupported
+			status.Change = v1alpha1.ReasonVolumeAttributesUnsupported
 		case v.Classless:
-			status.Change = v1alpha1.ReasonAttributesClassAbsent
+			status.Change = v1alpha1.ReasonVolumeAttributesClassMissing
 		}
 		out = append(out, status)
 	}
@@ -82,9 +82,9 @@ func Changing(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	wanted, has := v.Claim.Spec.Resources.Requests.Storage(), v.Claim.Status.Capacity.Storage()
 	switch {
 	case v.Dropped:
-		return planning.Stall(v1alpha1.ReasonAttributesUnsupported, "the API server does not know VolumeAttributesClasses in claims (Kubernetes 1.34 does): take volumeAttributesClassName out of %s, or upgrade Kubernetes and set it again", observation.OriginOf(s).In("volumes"))
+		return planning.Stall(v1alpha1.ReasonVolumeAttributesUnsupported, "the API server does not know VolumeAttributesClasses in claims (Kubernetes 1.34 does): take volumeAttributesClassName out of %s, or upgrade Kubernetes and set it again", observation.OriginOf(s).In("volumes"))
 	case v.Classless:
-		o := planning.Wait("volumeattributesclass", v1alpha1.ReasonAttributesClassAbsent, "VolumeAttributesClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get volumeattributesclass",
+		o := planning.Wait("volumeattributesclass", v1alpha1.ReasonVolumeAttributesClassMissing, "VolumeAttributesClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get volumeattributesclass",
 			*v.Template.VolumeAttributesClassName, v.Name, observation.OriginOf(s).In("volumes"))
 		o.After = planning.Recheck // nothing watches them
 		return o

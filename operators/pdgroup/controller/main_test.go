@@ -12,9 +12,9 @@ import (
 // controller manager that collects garbage.
 // Each test runs the operator in a namespace of its own, and plays
 // the instance operator and PD.
-var rig *stage.Rig
+var rig *stage.Server
 
 func TestMain(m *testing.M) {
 	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}, ControllerManager: true}}
-	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))
+	os.Exit(stage.Main(m, options, func(r *stage.Server) { rig = r }))
 }

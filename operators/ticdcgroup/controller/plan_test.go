@@ -45,7 +45,7 @@ func tikvGroup() *v1alpha1.TiKVGroup {
 
 // scene is a TiCDCGroup in memory, with all that is around it.
 type scene struct {
-	*grouptest.Stage
+	*grouptest.Simulation
 	t   *testing.T
 	own *v1alpha1.TiCDCGroup
 	pd  *v1alpha1.PDGroup
@@ -59,7 +59,7 @@ type scene struct {
 func running(t *testing.T, changes ...func(*v1alpha1.TiCDCGroup)) *scene {
 	t.Helper()
 	own := sample(changes...)
-	s := &scene{Stage: grouptest.New(own), t: t, own: own, pd: pdGroup()}
+	s := &scene{Simulation: grouptest.New(own), t: t, own: own, pd: pdGroup()}
 	s.converge()
 	s.fewest = s.Serving()
 	return s

@@ -113,7 +113,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 }
 
 // picture is all that moves on a stage, in a line.
-func picture(s *grouptest.Stage) string {
+func picture(s *grouptest.Simulation) string {
 	text := fmt.Sprint(s.Lease.Holder)
 	for _, i := range s.Instances() {
 		text += fmt.Sprintf(" %s/%s/%d", i.Name, i.ResourceVersion, i.Generation)

@@ -21,7 +21,7 @@ import (
 
 // scene is a TiDBGroup in memory, with all that is around it.
 type scene struct {
-	*grouptest.Stage
+	*grouptest.Simulation
 	t   assert.TestingT
 	own *v1alpha1.TiDBGroup
 	// told is what TiDB was told of upgrades, refuse what it says to it; the operator
@@ -35,7 +35,7 @@ type scene struct {
 
 func play(t assert.TestingT, changes ...func(*v1alpha1.TiDBGroup)) *scene {
 	own := stored(changes...)
-	return &scene{Stage: grouptest.New(own), t: t, own: own}
+	return &scene{Simulation: grouptest.New(own), t: t, own: own}
 }
 
 // running is play with all servers at work.

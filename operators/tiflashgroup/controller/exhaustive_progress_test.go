@@ -73,7 +73,7 @@ func (s state) mayEnd(end string) bool {
 
 // theatre is a stage and a small PD beside it.
 type theatre struct {
-	*grouptest.Stage
+	*grouptest.Simulation
 	view  pd.View
 	table int
 	// data is the store whose data lies in a slot.
@@ -89,7 +89,7 @@ type theatre struct {
 // reconciles, and what was missed on the way.
 func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	g, seen := b.snapshot(st)
-	th := &theatre{Stage: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, rounds: map[types.UID]int{}, next: 1000}
+	th := &theatre{Simulation: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, rounds: map[types.UID]int{}, next: 1000}
 	th.Now, th.Lease, th.HolderLost, th.Others = seen.Now, seen.Lease, seen.HolderLost, seen.Groups[:1]
 	for at := range b.stored {
 		th.Carry(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[at]}})

@@ -24,7 +24,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
-var rig *stage.Rig // what TestMain hands to the tests
+var rig *stage.Server // what TestMain hands to the tests
 
 func TestMain(m *testing.M) {
 	definition := Definition()
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		return newSteps(ctx, env, storePorts).component().Setup(env)
 	}
 	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}}, Everywhere: &definition}
-	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))
+	os.Exit(stage.Main(m, options, func(r *stage.Server) { rig = r }))
 }
 
 func newGroup(s *stage.Stage, name string, replicas int32) *v1alpha1.TiKVGroup {

@@ -33,7 +33,7 @@ func pdGroup() *v1alpha1.PDGroup {
 
 // scene is a TiProxyGroup in memory, with all that is around it.
 type scene struct {
-	*grouptest.Stage
+	*grouptest.Simulation
 	t   *testing.T
 	own *v1alpha1.TiProxyGroup
 	pd  *v1alpha1.PDGroup
@@ -47,7 +47,7 @@ type scene struct {
 func running(t *testing.T, changes ...func(*v1alpha1.TiProxyGroup)) *scene {
 	t.Helper()
 	own := sample(changes...)
-	s := &scene{Stage: grouptest.New(own), t: t, own: own, pd: pdGroup()}
+	s := &scene{Simulation: grouptest.New(own), t: t, own: own, pd: pdGroup()}
 	s.converge()
 	s.fewest = s.Serving()
 	return s

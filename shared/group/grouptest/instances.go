@@ -23,7 +23,7 @@ import (
 
 // change applies an Instance. It is refused if the operator's live look would
 // show that the plan is outdated.
-func (s *Stage) change(seen observation.Snapshot, c planning.InstanceChange) bool {
+func (s *Simulation) change(seen observation.Snapshot, c planning.InstanceChange) bool {
 	there := s.instances[c.Desired.Name]
 	switch {
 	case c.Live == nil && there != nil:
@@ -88,7 +88,7 @@ func sameSpec(a, b *v1alpha1.Instance) bool {
 
 // Put puts a copy of an Instance on the stage as it is and, if its status names a
 // pod, that pod.
-func (s *Stage) Put(i *v1alpha1.Instance, ready bool) {
+func (s *Simulation) Put(i *v1alpha1.Instance, ready bool) {
 	i = i.DeepCopy()
 	i.ResourceVersion = s.version()
 	s.instances[i.Name], s.applied[i.Name] = i, maps.Clone(i.Annotations)
@@ -103,7 +103,7 @@ func (s *Stage) Put(i *v1alpha1.Instance, ready bool) {
 }
 
 // Member writes what the group's operator says of the member of an Instance.
-func (s *Stage) Member(m groupstatus.Member) {
+func (s *Simulation) Member(m groupstatus.Member) {
 	i := s.instances[m.Instance.Name]
 	if i == nil || i.UID != m.Instance.UID {
 		return
@@ -119,7 +119,7 @@ func (s *Stage) Member(m groupstatus.Member) {
 }
 
 // Delete deletes an Instance as a user does; it goes when its finalizers have.
-func (s *Stage) Delete(name string) {
+func (s *Simulation) Delete(name string) {
 	if i := s.instances[name]; i != nil && i.DeletionTimestamp == nil {
 		i.DeletionTimestamp, i.ResourceVersion = ptr.To(metav1.NewTime(s.Now)), s.version()
 		i.Generation++
@@ -127,7 +127,7 @@ func (s *Stage) Delete(name string) {
 }
 
 // Annotate annotates an Instance as a user does.
-func (s *Stage) Annotate(name, key, value string) {
+func (s *Simulation) Annotate(name, key, value string) {
 	if i := s.instances[name]; i != nil {
 		metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, value)
 		i.ResourceVersion = s.version()
@@ -135,7 +135,7 @@ func (s *Stage) Annotate(name, key, value string) {
 }
 
 // Gone removes an Instance, its finalizers notwithstanding.
-func (s *Stage) Gone(name string) {
+func (s *Simulation) Gone(name string) {
 	delete(s.instances, name)
 	delete(s.applied, name)
 	delete(s.pods, name)
@@ -153,7 +153,7 @@ func put(i *v1alpha1.Instance, set *conditions.Set) {
 }
 
 // touch gives an Instance whose status has changed a new resourceVersion.
-func (s *Stage) touch(before *v1alpha1.InstanceStatus, i *v1alpha1.Instance) {
+func (s *Simulation) touch(before *v1alpha1.InstanceStatus, i *v1alpha1.Instance) {
 	if !reflect.DeepEqual(*before, i.Status) {
 		i.ResourceVersion = s.version()
 	}

@@ -36,7 +36,7 @@ type Pod struct {
 }
 
 // Pod returns the pod of an Instance; the zero Pod if it has none.
-func (s *Stage) Pod(name string) Pod {
+func (s *Simulation) Pod(name string) Pod {
 	if p := s.pods[name]; p != nil {
 		return *p
 	}
@@ -44,7 +44,7 @@ func (s *Stage) Pod(name string) Pod {
 }
 
 // Serving counts the pods that serve.
-func (s *Stage) Serving() int {
+func (s *Simulation) Serving() int {
 	n := 0
 	for _, p := range s.pods {
 		if p.Ready {
@@ -56,7 +56,7 @@ func (s *Stage) Serving() int {
 
 // Operate is one reconcile of the instance operator: it stops, makes or changes
 // the pod of an Instance and writes the status.
-func (s *Stage) Operate(name string) {
+func (s *Simulation) Operate(name string) {
 	i := s.instances[name]
 	if i == nil {
 		return
@@ -91,14 +91,14 @@ func (s *Stage) Operate(name string) {
 	s.status(i)
 }
 
-func (s *Stage) stop(pod *Pod) {
+func (s *Simulation) stop(pod *Pod) {
 	delete(s.pods, pod.Name)
 	if pod.Ready && s.OnStop != nil {
 		s.OnStop(*pod, s.Serving())
 	}
 }
 
-func (s *Stage) status(i *v1alpha1.Instance) {
+func (s *Simulation) status(i *v1alpha1.Instance) {
 	set := conditions.New(i.Status.Conditions, i.Generation, s.Now)
 	pod := s.pods[i.Name]
 	verdict := conditions.Verdict{Suspended: i.Spec.Suspended, Summary: "the pod runs", Outcome: step.Done()}
@@ -142,27 +142,27 @@ func broken(p *Pod) bool {
 }
 
 // Start lets the pod of an Instance become ready, if it can.
-func (s *Stage) Start(name string) {
+func (s *Simulation) Start(name string) {
 	if p := s.pods[name]; p != nil && !p.Ready {
 		p.Ready, p.since = !broken(p), metav1.NewTime(s.Now)
 	}
 }
 
 // Kill lets the pod of an Instance vanish, as when a user deletes it.
-func (s *Stage) Kill(name string) { delete(s.pods, name) }
+func (s *Simulation) Kill(name string) { delete(s.pods, name) }
 
 // Break makes the pod of an Instance fail.
-func (s *Stage) Break(name string) {
+func (s *Simulation) Break(name string) {
 	if p := s.pods[name]; p != nil {
 		p.Ready = false
 	}
 }
 
 // Advance lets every instance operator and pod do all that they can, by slot.
-func (s *Stage) Advance() { s.AdvanceIn(s.Names()) }
+func (s *Simulation) Advance() { s.AdvanceIn(s.Names()) }
 
 // AdvanceIn is Advance in another order: the test chooses which is slow.
-func (s *Stage) AdvanceIn(names []string) {
+func (s *Simulation) AdvanceIn(names []string) {
 	for range 3 {
 		for _, name := range names {
 			s.Operate(name)

@@ -35,14 +35,14 @@ func (o *Operator) Writes() []string {
 func (s *Stage) Operate(definition operator.Definition, changes ...func(*operator.Flags)) *Operator {
 	s.Helper()
 	o := &Operator{}
-	config := rest.CopyConfig(s.rig.config)
+	config := rest.CopyConfig(s.server.config)
 	config.Wrap(o.watched)
 	flags := flags(s.Namespace)
 	for _, change := range changes {
 		change(&flags)
 	}
 	// It outlives the test's context, until its clean-up.
-	stop, err := s.rig.start(context.WithoutCancel(s.Context()), config, definition, flags)
+	stop, err := s.server.start(context.WithoutCancel(s.Context()), config, definition, flags)
 	require.NoError(s, err)
 	o.Stop = func() {
 		s.Helper()

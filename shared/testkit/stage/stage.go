@@ -43,7 +43,7 @@ type Stage struct {
 	// PD of the stage's PDGroup.
 	PD *pdtest.PD
 
-	rig *Rig
+	server *Server
 
 	mu      sync.Mutex
 	nodes   map[string]string // by Instance
@@ -63,9 +63,9 @@ type pod struct {
 
 // Stage returns a namespace of its own for one test. If the test fails, it shows
 // what was logged about it.
-func (r *Rig) Stage(t *testing.T) *Stage {
+func (r *Server) Stage(t *testing.T) *Stage {
 	t.Helper()
-	require.NotNil(t, r, "the rig did not start")
+	require.NotNil(t, r, "the server did not start")
 	namespace := controlplane.Namespace(t, r.Client)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -73,7 +73,7 @@ func (r *Rig) Stage(t *testing.T) *Stage {
 		}
 	})
 	return &Stage{
-		T: t, Client: r.Client, Namespace: namespace, rig: r,
+		T: t, Client: r.Client, Namespace: namespace, server: r,
 		PD:    r.pd(types.NamespacedName{Namespace: namespace, Name: PDGroupName}),
 		nodes: map[string]string{}, pods: map[types.UID]pod{}, down: map[string]bool{},
 	}

@@ -25,8 +25,8 @@ import (
 // ClusterID of every made-up PD.
 const ClusterID = "7480000000000000001"
 
-// Rig is an API server that the tests of a package share.
-type Rig struct {
+// Server is an API server that the tests of a package share.
+type Server struct {
 	// Client reads and writes as the cluster's administrator.
 	Client client.WithWatch
 	// Log is what the operators log.
@@ -40,7 +40,7 @@ type Rig struct {
 	pds map[types.NamespacedName]*pdtest.PD
 }
 
-// Options of a Rig.
+// Options of a Server.
 type Options struct {
 	controlplane.Options
 	// Everywhere is an operator that runs for all stages together, and sees
@@ -49,9 +49,9 @@ type Options struct {
 	Everywhere *operator.Definition
 }
 
-// Main is the body of a TestMain: it runs the tests on a Rig, which ready is
+// Main is the body of a TestMain: it runs the tests on a Server, which ready is
 // given before them, and returns the exit code.
-func Main(m *testing.M, options Options, ready func(*Rig)) int {
+func Main(m *testing.M, options Options, ready func(*Server)) int {
 	code, err := run(m, options, ready)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -60,7 +60,7 @@ func Main(m *testing.M, options Options, ready func(*Rig)) int {
 	return code
 }
 
-func run(m *testing.M, options Options, ready func(*Rig)) (code int, err error) {
+func run(m *testing.M, options Options, ready func(*Server)) (code int, err error) {
 	// Long enough for building Kubernetes on a slow machine.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
@@ -69,15 +69,15 @@ func run(m *testing.M, options Options, ready func(*Rig)) (code int, err error) 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
-	rig, err := newRig(cp.Config)
+	server, err := newServer(cp.Config)
 	if err != nil {
 		return 0, err
 	}
-	ready(rig)
+	ready(server)
 	if options.Everywhere == nil {
 		return controlplane.RunTests(m), nil
 	}
-	stop, err := rig.start(ctx, rig.config, *options.Everywhere, flags(""))
+	stop, err := server.start(ctx, server.config, *options.Everywhere, flags(""))
 	if err != nil {
 		return 0, err
 	}
@@ -85,18 +85,18 @@ func run(m *testing.M, options Options, ready func(*Rig)) (code int, err error) 
 	return controlplane.RunTests(m), nil
 }
 
-func newRig(config *rest.Config) (*Rig, error) {
-	rig := &Rig{Log: &Log{}, config: config, pds: map[types.NamespacedName]*pdtest.PD{}}
-	ctrl.SetLogger(zap.New(zap.WriteTo(rig.Log)))
+func newServer(config *rest.Config) (*Server, error) {
+	server := &Server{Log: &Log{}, config: config, pds: map[types.NamespacedName]*pdtest.PD{}}
+	ctrl.SetLogger(zap.New(zap.WriteTo(server.Log)))
 	scheme, err := operator.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	rig.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+	server.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
-	return rig, nil
+	return server, nil
 }
 
 func flags(namespace string) operator.Flags {
@@ -105,7 +105,7 @@ func flags(namespace string) operator.Flags {
 
 // start runs an operator until the returned function is called, which waits
 // for its end.
-func (r *Rig) start(ctx context.Context, config *rest.Config, definition operator.Definition, flags operator.Flags) (stop func() error, err error) {
+func (r *Server) start(ctx context.Context, config *rest.Config, definition operator.Definition, flags operator.Flags) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var dial pd.Dialer
 	if definition.Dialer != nil {
@@ -128,7 +128,7 @@ func (r *Rig) start(ctx context.Context, config *rest.Config, definition operato
 
 // pd returns the made-up PD of a PDGroup, which has one member and no store at
 // first.
-func (r *Rig) pd(key types.NamespacedName) *pdtest.PD {
+func (r *Server) pd(key types.NamespacedName) *pdtest.PD {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pds[key] == nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// Stage is one group and all that there is of it.
-type Stage struct {
+// Simulation is one group and all that there is of it.
+type Simulation struct {
 	// Group that is planned for. A test edits its spec.
 	Group v1alpha1.Group
 	// Now is the stage's clock.
@@ -50,15 +50,15 @@ type Stage struct {
 }
 
 // New returns a stage with nothing on it.
-func New(g v1alpha1.Group) *Stage {
-	return &Stage{
+func New(g v1alpha1.Group) *Simulation {
+	return &Simulation{
 		Group: g, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		instances: map[string]*v1alpha1.Instance{}, applied: map[string]map[string]string{}, pods: map[string]*Pod{}, files: map[string]bool{},
 	}
 }
 
 // Instances returns the Instances by slot, as the API server has them.
-func (s *Stage) Instances() []*v1alpha1.Instance {
+func (s *Simulation) Instances() []*v1alpha1.Instance {
 	var out []*v1alpha1.Instance
 	for _, i := range s.instances {
 		out = append(out, i.DeepCopy())
@@ -68,7 +68,7 @@ func (s *Stage) Instances() []*v1alpha1.Instance {
 }
 
 // Names returns the names of the Instances by slot.
-func (s *Stage) Names() []string {
+func (s *Simulation) Names() []string {
 	var out []string
 	for _, i := range s.Instances() {
 		out = append(out, i.Name)
@@ -77,7 +77,7 @@ func (s *Stage) Names() []string {
 }
 
 // Snapshot is what the operator would read now.
-func (s *Stage) Snapshot() observation.Snapshot {
+func (s *Simulation) Snapshot() observation.Snapshot {
 	groups := slices.Clone(s.Others)
 	if own, ok := s.Group.DeepCopyObject().(v1alpha1.Group); ok {
 		groups = append(groups, own)
@@ -91,7 +91,7 @@ func (s *Stage) Snapshot() observation.Snapshot {
 // Carry does what the operator does with a plan that was made from a snapshot,
 // and returns the calls that it makes. What the operator would look at live is
 // looked at.
-func (s *Stage) Carry(seen observation.Snapshot, plan planning.Plan) []component.Call {
+func (s *Simulation) Carry(seen observation.Snapshot, plan planning.Plan) []component.Call {
 	if plan.ConfigMap != nil {
 		s.files[plan.ConfigMap.Name] = true
 	}
@@ -133,7 +133,7 @@ func (s *Stage) Carry(seen observation.Snapshot, plan planning.Plan) []component
 
 // Report writes the status that follows from a plan: the group's, and which
 // members have left.
-func (s *Stage) Report(seen observation.Snapshot, plan planning.Plan) *conditions.Set {
+func (s *Simulation) Report(seen observation.Snapshot, plan planning.Plan) *conditions.Set {
 	set := conditions.New(s.Group.GetGroupStatus().Conditions, s.Group.GetGeneration(), s.Now)
 	serving := slices.ContainsFunc(seen.Instances, member.WasReady)
 	*s.Group.GetGroupStatus() = groupstatus.Report(s.Group, seen, plan, groupstatus.Work{Acted: step.Done(), Serving: serving}, set)
@@ -156,7 +156,7 @@ func (s *Stage) Report(seen observation.Snapshot, plan planning.Plan) *condition
 }
 
 // Step is one reconcile of the group's operator.
-func (s *Stage) Step(planner func(observation.Snapshot) (planning.Plan, error)) (planning.Plan, []component.Call, error) {
+func (s *Simulation) Step(planner func(observation.Snapshot) (planning.Plan, error)) (planning.Plan, []component.Call, error) {
 	seen := s.Snapshot()
 	plan, err := planner(seen)
 	if err != nil {
@@ -167,12 +167,12 @@ func (s *Stage) Step(planner func(observation.Snapshot) (planning.Plan, error)) 
 	return plan, calls, nil
 }
 
-func (s *Stage) version() string {
+func (s *Simulation) version() string {
 	s.serial++
 	return fmt.Sprint(s.serial)
 }
 
-func (s *Stage) uid(kind string) types.UID {
+func (s *Simulation) uid(kind string) types.UID {
 	s.serial++
 	return types.UID(fmt.Sprintf("%s-%d", kind, s.serial))
 }

@@ -1,4 +1,4 @@
-package pdtest
+package pdserver
 
 import (
 	"context"
