@@ -10,17 +10,25 @@ import (
 	"strings"
 )
 
-// Dirty ends the name of a commit whose files have been changed since. What was
-// found out about one is nobody's to check, and not taken for true the next time.
+// Dirty ends the name of a commit whose files have been changed since: what was found out
+// about it cannot be checked. Pages do not count, which are written by such commands.
 const Dirty = "-dirty"
 
 // Commit names what the tree at root is, for figures that are made of it.
 func Commit(ctx context.Context, root string) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty", "--exclude=*").Output()
+	commit, err := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask git for the commit: %w", err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	changed, err := exec.CommandContext(ctx, "git", "-C", root, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)docs").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask git for changed files: %w", err)
+	}
+	name := strings.TrimSpace(string(commit))
+	if len(changed) > 0 {
+		name += Dirty
+	}
+	return name, nil
 }
 
 // begin and end are the lines around what a command has written.
