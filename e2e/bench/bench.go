@@ -35,9 +35,6 @@ type Case struct {
 	Idle time.Duration
 	// Restart has the operators stopped and started again in the end.
 	Restart bool
-	// Changes has what the versions of objects change counted, for which each is compared with
-	// the one before.
-	Changes bool
 	// TLS has each cluster speak TLS, MySQL too, with certificates of a CA of its own.
 	TLS bool
 	// Foreign is how many foreign ConfigMaps, Secrets and Pods of 100 KiB there are, of
@@ -48,6 +45,9 @@ type Case struct {
 	Stores int
 	// Edits is how often a user edits one more cluster while others start, at most.
 	Edits int
+
+	// changes has what every write changes; nil unless LogChanges was called.
+	changes *changes
 }
 
 // storeTime is how long the start or restart of one store may take.
@@ -89,8 +89,8 @@ type Result struct {
 	Idle    *Cost `json:"idle,omitempty"`
 	Restart *Cost `json:"restart,omitempty"`
 	Roll    *Cost `json:"roll,omitempty"`
-	// Changes are what the versions of objects changed during the start, if they were counted.
-	Changes map[rig.Change]int `json:"-"`
+	// Changes are what writes changed during the start, if they were logged.
+	Changes map[Change]int `json:"-"`
 }
 
 // Cost is what the operators asked of the API server and used of the processor.
@@ -148,12 +148,15 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 	}
 	m := meter{rig: r, plane: plane}
 	result.Clusters, result.Stores = c.Clusters, c.Stores
-	if c.Changes {
-		r.Watcher.CountChanges()
+	if _, err := c.changes.next(); err != nil { // what was before is not the operators' start
+		return result, err
 	}
 	began := time.Now()
 	result.Start, err = m.measure(func() error { return bringUp(ctx, r, c) })
-	result.Took, result.Changes = time.Since(began), r.Watcher.Changes()
+	result.Took = time.Since(began)
+	if err == nil {
+		result.Changes, err = c.changes.next()
+	}
 	if err == nil && c.Idle > 0 {
 		result.Idle, err = optional(m.measure(func() error { return idle(ctx, c.Idle) }))
 	}

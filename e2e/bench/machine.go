@@ -51,6 +51,9 @@ func Need(c Case) Machine {
 func (c Case) Plane() (controlplane.Options, error) {
 	out, err := rig.PlaneOptions()
 	out.HeapLimit = baseHeap + int64(c.Clusters)*clusterHeap
+	if c.changes != nil {
+		out.APIServerFlags = c.changes.flags()
+	}
 	return out, err
 }
 

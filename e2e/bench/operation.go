@@ -59,8 +59,8 @@ type Measured struct {
 	Operation string
 	// Cost from all quiet to all quiet again.
 	Cost Cost
-	// Changes are what the versions of objects changed, if they were counted.
-	Changes map[rig.Change]int
+	// Changes are what writes changed, if they were logged.
+	Changes map[Change]int
 }
 
 // String tells it in some lines: each kind of write, and the reconciles of each controller.
@@ -104,15 +104,19 @@ func MeasureOperations(ctx context.Context, plane *controlplane.ControlPlane, c 
 		return nil, err
 	}
 	m := meter{rig: r, plane: plane}
+	if _, err := c.changes.next(); err != nil { // what was before is the start
+		return nil, err
+	}
 	for _, a := range acts() {
-		if c.Changes {
-			r.Watcher.CountChanges()
-		}
 		cost, err := m.measure(func() error { return a.done(ctx, r) })
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", a.name, err)
 		}
-		out = append(out, Measured{Operation: a.name, Cost: cost, Changes: r.Watcher.Changes()})
+		changed, err := c.changes.next()
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", a.name, err)
+		}
+		out = append(out, Measured{Operation: a.name, Cost: cost, Changes: changed})
 	}
 	seen := r.Observed()
 	err = r.StopOperators(context.WithoutCancel(ctx), r.Running()...)

@@ -84,7 +84,6 @@ type Watcher struct {
 
 	mu         sync.Mutex
 	objects    map[Key]*unstructured.Unstructured
-	tally      map[Change]int // nil unless changes are counted
 	versions   int
 	changed    chan struct{} // closed and renewed at every event
 	violations []string
@@ -287,9 +286,6 @@ func (w *Watcher) take(event watch.EventType, object *unstructured.Unstructured)
 	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	w.versions++
 	w.seen[key.Kind] = newer(w.seen[key.Kind], object.GetResourceVersion())
-	if w.tally != nil {
-		w.compare(event, w.objects[key], object)
-	}
 	if event == watch.Deleted {
 		delete(w.objects, key)
 	} else {

@@ -394,7 +394,7 @@ func prune(v any) (any, bool) {
 // isSwitch reports whether a field of a group switches something on by being there, even if
 // it is empty.
 func isSwitch(field string) bool {
-	return slices.Contains([]string{"tls", "mysql", "backend", "selfSigned"}, field)
+	return slices.Contains([]string{"tls", "mysql", "backend", "selfSigned", "authToken", "sessionToken"}, field)
 }
 
 func withoutType(m map[string]any) map[string]any {

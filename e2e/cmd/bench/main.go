@@ -77,7 +77,7 @@ func run() int {
 	flag.BoolVar(&o.restart, "restart", false, "stop the operators and start them again in the end")
 	flag.BoolVar(&o.tls, "tls", false, "have the clusters speak TLS, with certificates of a CA of their own")
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
-	flag.BoolVar(&o.changes, "changes", false, "print what the versions of all objects changed")
+	flag.BoolVar(&o.changes, "changes", false, "print the fields that each write changed, by operator, verb and kind, from the audit log of the API server, which gets slower by it")
 	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
 	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, that of -idle to one with .idle at its end, and with -at-a-time those of the starts among N clusters to files with .N, for go tool pprof -tagfocus=operator=tikvgroup")
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
@@ -234,7 +234,7 @@ func (o options) cases() ([]bench.Case, error) {
 		if err != nil || n < 1 {
 			return nil, fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
 		}
-		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls, Changes: o.changes, Stores: max(o.stores, 0), Edits: o.edits}
+		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls, Stores: max(o.stores, 0), Edits: o.edits}
 		out = append(out, c)
 		c.Foreign = max(o.foreign, 0)
 		if err := here.Lacks(c); err != nil {
@@ -326,6 +326,11 @@ func (o options) measureHere(ctx context.Context, c bench.Case) (bench.Result, e
 		}
 		fmt.Printf("%d clusters of bare StatefulSets Ready in %s\n", c.Clusters, floor.Round(100*time.Millisecond))
 	}
+	forget, err := o.logChanges(&c)
+	if err != nil {
+		return bench.Result{}, err
+	}
+	defer forget()
 	result, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
 	if err != nil {
 		return result, err
@@ -377,12 +382,17 @@ func (o options) measureForeign(ctx context.Context, c bench.Case) ([]bench.Fore
 // measureOperations measures what is done to one cluster, so many times, each on a control
 // plane of its own.
 func (o options) measureOperations(ctx context.Context) error {
-	c := bench.Case{Clusters: 1, Changes: o.changes}
 	var errs []error
 	for range o.operations {
+		c := bench.Case{Clusters: 1}
+		forget, err := o.logChanges(&c)
+		if err != nil {
+			return err
+		}
 		all, err := on(ctx, c, func(plane *controlplane.ControlPlane) ([]bench.Measured, error) {
 			return bench.MeasureOperations(ctx, plane, c)
 		})
+		forget()
 		if err != nil {
 			return err
 		}
@@ -507,10 +517,22 @@ func (o options) print(r bench.Result) {
 	}
 }
 
-// printChanges prints what versions of objects changed, if that was counted.
-func printChanges(changes map[rig.Change]int) {
-	for _, change := range rig.MostOften(changes) {
-		fmt.Printf("%5d  %-20s %s\n", changes[change], change.Kind, change.Fields)
+// logChanges has a case log what writes change, if that is asked for. The log goes with forget.
+func (o options) logChanges(c *bench.Case) (forget func(), err error) {
+	if !o.changes {
+		return func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "tidb-groups-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the audit log: %w", err)
+	}
+	return func() { _ = os.RemoveAll(dir) }, c.LogChanges(dir) // it is the system's to clean up, too
+}
+
+// printChanges prints what writes changed, if that was logged.
+func printChanges(all map[bench.Change]int) {
+	for _, change := range bench.MostOften(all) {
+		fmt.Printf("%5d  %-24s %-13s %-20s %s\n", all[change], change.Writer, change.Verb, change.Kind, change.Fields)
 	}
 }
 

@@ -1,0 +1,237 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
+)
+
+// changesPolicy has every write of anything written down, with the object that it left. Leases
+// of elections do not count as writes anywhere.
+const changesPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- level: None
+  resources: [{group: coordination.k8s.io}]
+  namespaces: [kube-system]
+- level: RequestResponse
+  verbs: [create, update, patch, delete]
+- level: None
+`
+
+// LogChanges has the API server of a case write down what every write changes, into a file of
+// a directory. It slows the API server down, so that times and processor time are too high.
+func (c *Case) LogChanges(dir string) error {
+	c.changes = &changes{file: filepath.Join(dir, "changes.log"), policy: filepath.Join(dir, "changes-policy.yaml"), last: map[string]*unstructured.Unstructured{}}
+	if err := os.WriteFile(c.changes.policy, []byte(changesPolicy), 0o600); err != nil {
+		return fmt.Errorf("write audit policy: %w", err)
+	}
+	return nil
+}
+
+// Change is what one write of an operator changed, with whatever value.
+type Change struct {
+	// Writer is the operator, or the user agent of what is none.
+	Writer string
+	// Verb and Kind of the object.
+	Verb, Kind string
+	// Fields that differ from the version before, as paths with commas between; empty if none
+	// do. Conditions are named by their type and what differs in them, managed fields and the
+	// numbers of versions are left out.
+	Fields string
+}
+
+// changes reads what writes change from the API server's audit log.
+type changes struct {
+	file, policy string
+	// read is how much of the log was read, last the version of each object that is known.
+	read int
+	last map[string]*unstructured.Unstructured
+}
+
+// flags of an API server that writes the log.
+func (c *changes) flags() map[string]string {
+	return map[string]string{"audit-policy-file": c.policy, "audit-log-path": c.file}
+}
+
+// written is what is read of an entry of the log (audit.k8s.io/v1, Event).
+type written struct {
+	Verb           string `json:"verb"`
+	UserAgent      string `json:"userAgent"`
+	RequestURI     string `json:"requestURI"`
+	ObjectRef      *struct{ Resource, Subresource string }
+	ResponseStatus struct{ Code int }
+	ResponseObject map[string]any `json:"responseObject"`
+}
+
+// next returns what was written since it was last asked, and how often. A nil log has nothing.
+func (c *changes) next() (map[Change]int, error) {
+	out := map[Change]int{}
+	if c == nil {
+		return out, nil
+	}
+	text, err := os.ReadFile(c.file)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's audit log: %w", err)
+	}
+	var all []written
+	for line := range bytes.Lines(text[c.read:]) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // it is being written
+		}
+		c.read += len(line)
+		var w written
+		if err := json.Unmarshal(line, &w); err != nil {
+			return nil, fmt.Errorf("read the API server's audit log: %w", err)
+		}
+		if w.counts() {
+			all = append(all, w)
+		}
+	}
+	// Answers are written down in another order than versions are made.
+	slices.SortStableFunc(all, func(a, b written) int { return cmp.Compare(a.version(), b.version()) })
+	for _, w := range all {
+		out[c.change(w)]++
+	}
+	return out, nil
+}
+
+// counts reports whether an object was written: tries and refusals change nothing, and the
+// answer to an eviction or a token is no object of the cluster.
+func (w written) counts() bool {
+	if w.ObjectRef == nil || w.ResponseStatus.Code >= 300 || strings.Contains(w.RequestURI, "dryRun=All") {
+		return false
+	}
+	return w.ObjectRef.Subresource == "" || w.ObjectRef.Subresource == "status"
+}
+
+// version of the object that the write left; 0 if the answer has none.
+func (w written) version() int {
+	object := unstructured.Unstructured{Object: w.ResponseObject}
+	n, err := strconv.Atoi(object.GetResourceVersion())
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// change compares what a write left with the version before.
+func (c *changes) change(w written) Change {
+	object := &unstructured.Unstructured{Object: w.ResponseObject}
+	out := Change{Writer: writerOf(w.UserAgent), Verb: w.Verb, Kind: cmp.Or(object.GetKind(), w.ObjectRef.Resource)}
+	if w.ObjectRef.Subresource != "" {
+		out.Verb += " " + w.ObjectRef.Subresource
+	}
+	if out.Kind == "Status" { // of an object that is gone
+		out.Kind = w.ObjectRef.Resource
+		return out
+	}
+	key := object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
+	if before := c.last[key]; before != nil && before.GetUID() == object.GetUID() && w.Verb != apirequest.Create {
+		fields := map[string]bool{}
+		differ("", before.Object, object.Object, fields)
+		out.Fields = strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
+	}
+	c.last[key] = object
+	return out
+}
+
+// writerOf is the operator of a user agent; the user agent up to its version if it is none.
+func writerOf(agent string) string {
+	if operator, ours := strings.CutPrefix(agent, "tidb-groups/"); ours {
+		return operator
+	}
+	name, _, _ := strings.Cut(agent, "/")
+	return name
+}
+
+// differ notes the paths of what differs between two values.
+func differ(path string, before, after any, into map[string]bool) {
+	switch path {
+	case ".metadata.managedFields", ".metadata.resourceVersion", ".metadata.generation":
+		return
+	}
+	if reflect.DeepEqual(before, after) {
+		return
+	}
+	b, wasMap := before.(map[string]any)
+	a, isMap := after.(map[string]any)
+	if wasMap || isMap {
+		for _, key := range slices.Sorted(maps.Keys(union(b, a))) {
+			differ(path+"."+key, b[key], a[key], into)
+		}
+		return
+	}
+	if path == ".status.conditions" {
+		b, a := byType(before), byType(after)
+		for _, name := range slices.Sorted(maps.Keys(union(b, a))) {
+			condition(name, b[name], a[name], into)
+		}
+		return
+	}
+	if b, a := list(before), list(after); len(b) == len(a) && len(a) > 0 {
+		for i := range a {
+			differ(path+"[]", b[i], a[i], into)
+		}
+		return
+	}
+	into[strings.TrimPrefix(path, ".")] = true
+}
+
+func list(value any) []any {
+	out, _ := value.([]any)
+	return out
+}
+
+// condition notes the most telling part that differs in a condition.
+func condition(name string, before, after any, into map[string]bool) {
+	b, _ := before.(map[string]any)
+	a, _ := after.(map[string]any)
+	for _, part := range []string{"status", "reason", "message", "observedGeneration", "lastTransitionTime"} {
+		if !reflect.DeepEqual(b[part], a[part]) {
+			into[fmt.Sprintf("%s.%s", name, part)] = true
+			return
+		}
+	}
+}
+
+func byType(conditions any) map[string]any {
+	out := map[string]any{}
+	for _, one := range list(conditions) {
+		if m, ok := one.(map[string]any); ok {
+			out[fmt.Sprint(m["type"])] = m
+		}
+	}
+	return out
+}
+
+func union(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]any{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// MostOften sorts changes by writer and kind, the most frequent first.
+func MostOften(all map[Change]int) []Change {
+	return slices.SortedFunc(maps.Keys(all), func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.Kind, b.Kind), cmp.Compare(all[b], all[a]), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Fields, b.Fields))
+	})
+}
