@@ -26,6 +26,25 @@ func TestAListThatNamesTheFirstGroupsNamesAll(t *testing.T) {
 	}
 }
 
+func TestAListOfLinesThatNamesTheFirstGroupsNamesAll(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"bases": {
+			"- ../../bases/pdgroup\n- ../../bases/tidbgroup\n- ../../bases/tikvgroup\ncomponents:\n- x\n",
+			"- ../../bases/pdgroup\n- ../../bases/tidbgroup\n- ../../bases/tikvgroup\n- ../../bases/tiflashgroup\n- ../../bases/tiproxygroup\n- ../../bases/ticdcgroup\ncomponents:\n- x\n",
+		},
+		"ports, in their own order": {
+			"    - port: 2379 # PD\n    - port: 20180 # TiKV\n    - port: 8301 # TiCDC\n    - port: 10080 # TiDB",
+			"    - port: 2379 # PD\n    - port: 20180 # TiKV\n    - port: 8301 # TiCDC\n    - port: 10080 # TiDB\n    - port: 20292 # TiFlash\n    - port: 3080 # TiProxy",
+		},
+		"two components alone": {"- ../../bases/pdgroup\n- ../../bases/tikvgroup\n", "- ../../bases/pdgroup\n- ../../bases/tikvgroup\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, lists.Lines(c.text))
+			assert.Equal(t, c.want, lists.Lines(c.want), "and is left alone then")
+		})
+	}
+}
+
 func TestAMarkerThatNamesTheFirstGroupsNamesAll(t *testing.T) {
 	const marker = "// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;"
 	assert.Equal(t, marker+"ticdcgroups;tidbgroups;tiflashgroups;tikvgroups;tiproxygroups,verbs=get\nx", lists.Markers(marker+"tikvgroups;tidbgroups,verbs=get\nx"))
