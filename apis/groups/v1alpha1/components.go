@@ -112,8 +112,9 @@ type ComponentInfo struct {
 	// NeedsPlacementRules says that it cannot work with a PD that has placement rules
 	// switched off.
 	NeedsPlacementRules bool
-	// IgnoresCommonNames says that its TLS takes no allowedCommonNames.
-	IgnoresCommonNames bool
+	// IgnoresCommonNames says that its TLS takes no allowedCommonNames, OwnCommonNames that
+	// it demands them of its own members alone.
+	IgnoresCommonNames, OwnCommonNames bool
 	// StatusPort is the port at which each member tells of itself over HTTP: where it is
 	// asked for its state, or its metrics are.
 	StatusPort int32

@@ -48,6 +48,15 @@ func CommonNames(g Group) []string {
 	return nil
 }
 
+// OthersCommonNames are those of certificates by which the members of other groups, and
+// operators, may connect; none for any.
+func OthersCommonNames(g Group) []string {
+	if info, _ := LookupComponent(g.GroupKind()); info.OwnCommonNames {
+		return nil
+	}
+	return CommonNames(g)
+}
+
 // ClientTLS is how clients that are not members connect to a cluster.
 type ClientTLS struct {
 	// ClientSecretName of the certificate with which the operators connect to the
