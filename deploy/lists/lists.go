@@ -49,6 +49,40 @@ func Manifest(text string) string {
 	})
 }
 
+// Lines returns a manifest whose lists of one entry a line are complete: the bases of the
+// operators, and the ports at which Prometheus reads what members tell of themselves. What is
+// missing comes behind the last entry that is there.
+func Lines(text string) string {
+	table := v1alpha1.ComponentTable()
+	for _, form := range []func(v1alpha1.ComponentInfo) string{
+		func(c v1alpha1.ComponentInfo) string { return "bases/" + strings.ToLower(c.Kind) },
+		func(c v1alpha1.ComponentInfo) string {
+			return fmt.Sprintf("port: %d # %s", c.StatusPort, strings.TrimSuffix(c.Kind, "Group"))
+		},
+	} {
+		entry := func(c v1alpha1.ComponentInfo) *regexp.Regexp {
+			return regexp.MustCompile(`(?m)^( *- (?:\.\./)*)` + regexp.QuoteMeta(form(c)) + `$`)
+		}
+		if !entry(table[0]).MatchString(text) || !entry(table[1]).MatchString(text) || !entry(table[2]).MatchString(text) {
+			continue
+		}
+		last := []int(nil)
+		for _, c := range table {
+			if at := entry(c).FindStringSubmatchIndex(text); at != nil && (last == nil || at[0] > last[0]) {
+				last = at
+			}
+		}
+		begin, end := text[last[2]:last[3]], last[1]
+		for _, c := range table {
+			if !entry(c).MatchString(text) {
+				line := "\n" + begin + form(c)
+				text, end = text[:end]+line+text[end:], end+len(line)
+			}
+		}
+	}
+	return text
+}
+
 // Markers returns a Go file whose RBAC markers are complete.
 func Markers(text string) string {
 	const before = "resources="
@@ -155,11 +189,14 @@ func WriteAll(root string) error {
 		}
 	}
 	for pattern, change := range map[string]func(string) string{
-		"deploy/components/*/*.yaml":  Manifest,
-		"deploy/bases/access/*.yaml":  Manifest,
-		"deploy/crds/groups*.yaml":    Conditions,
-		"operators/*/controller/*.go": Markers,
-		"shared/reconciler/rbac.go":   Markers,
+		"deploy/components/*/*.yaml":                          Manifest,
+		"deploy/bases/access/*.yaml":                          Manifest,
+		"deploy/overlays/default/kustomization.yaml":          Lines,
+		"deploy/overlays/shards/operators/kustomization.yaml": Lines,
+		"deploy/components/networkpolicy/databases.yaml":      Lines,
+		"deploy/crds/groups*.yaml":                            Conditions,
+		"operators/*/controller/*.go":                         Markers,
+		"shared/reconciler/rbac.go":                           Markers,
 	} {
 		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {

@@ -1,21 +1,38 @@
 package lists_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/deploy/lists"
 )
 
+// all are the names of all groups in a form, and more, sorted.
+func all(form func(v1alpha1.ComponentInfo) string, more ...string) []string {
+	for _, c := range v1alpha1.ComponentTable() {
+		more = append(more, form(c))
+	}
+	slices.Sort(more)
+	return more
+}
+
+func resource(c v1alpha1.ComponentInfo) string { return c.Resource }
+
 func TestAListThatNamesTheFirstGroupsNamesAll(t *testing.T) {
+	list := func(form func(v1alpha1.ComponentInfo) string, more ...string) string {
+		return "[" + strings.Join(all(form, more...), ", ") + "]"
+	}
 	for name, c := range map[string]struct{ text, want string }{
-		"resources":        {"resources: [instances, pdgroups, tidbgroups, tikvgroups]", "resources: [instances, pdgroups, ticdcgroups, tidbgroups, tiflashgroups, tikvgroups, tiproxygroups]"},
-		"scale":            {"- [pdgroups/scale, tidbgroups/scale, tikvgroups/scale]", "- [pdgroups/scale, ticdcgroups/scale, tidbgroups/scale, tiflashgroups/scale, tikvgroups/scale, tiproxygroups/scale]"},
-		"quoted names":     {"x in ['instance', 'pdgroup', 'tikvgroup', 'tidbgroup'] && y[0]", "x in ['instance', 'pdgroup', 'ticdcgroup', 'tidbgroup', 'tiflashgroup', 'tikvgroup', 'tiproxygroup'] && y[0]"},
-		"names of pods":    {"[tikvgroup-operator, pdgroup-operator, tidbgroup-operator]", "[pdgroup-operator, ticdcgroup-operator, tidbgroup-operator, tiflashgroup-operator, tikvgroup-operator, tiproxygroup-operator]"},
+		"resources":        {"resources: [instances, pdgroups, tidbgroups, tikvgroups]", "resources: " + list(resource, "instances")},
+		"scale":            {"- [pdgroups/scale, tidbgroups/scale, tikvgroups/scale]", "- " + list(func(c v1alpha1.ComponentInfo) string { return c.Resource + "/scale" })},
+		"quoted names":     {"x in ['instance', 'pdgroup', 'tikvgroup', 'tidbgroup'] && y[0]", "x in " + list(func(c v1alpha1.ComponentInfo) string { return "'" + c.Component + "group'" }, "'instance'") + " && y[0]"},
+		"names of pods":    {"[tikvgroup-operator, pdgroup-operator, tidbgroup-operator]", list(func(c v1alpha1.ComponentInfo) string { return c.Component + "group-operator" })},
 		"a list of others": {"[pdgroups, tidbclusters]", "[pdgroups, tidbclusters]"},
 		"no list":          {"pdgroups, tikvgroups, tidbgroups", "pdgroups, tikvgroups, tidbgroups"},
 	} {
@@ -26,10 +43,34 @@ func TestAListThatNamesTheFirstGroupsNamesAll(t *testing.T) {
 	}
 }
 
+func TestAListOfLinesThatNamesTheFirstGroupsNamesAll(t *testing.T) {
+	bases, ports := "", ""
+	for _, c := range v1alpha1.ComponentTable()[3:] {
+		bases += "- ../../bases/" + c.Component + "group\n"
+		if c.Kind != v1alpha1.KindTiCDCGroup {
+			ports += fmt.Sprintf("\n    - port: %d # %s", c.StatusPort, strings.TrimSuffix(c.Kind, "Group"))
+		}
+	}
+	const (
+		based  = "- ../../bases/pdgroup\n- ../../bases/tidbgroup\n- ../../bases/tikvgroup\n"
+		ported = "    - port: 2379 # PD\n    - port: 20180 # TiKV\n    - port: 8301 # TiCDC\n    - port: 10080 # TiDB"
+	)
+	for name, c := range map[string]struct{ text, want string }{
+		"bases":                     {based + "components:\n- x\n", based + bases + "components:\n- x\n"},
+		"ports, in their own order": {ported, ported + ports},
+		"two components alone":      {"- ../../bases/pdgroup\n- ../../bases/tikvgroup\n", "- ../../bases/pdgroup\n- ../../bases/tikvgroup\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, lists.Lines(c.text))
+			assert.Equal(t, c.want, lists.Lines(c.want), "and is left alone then")
+		})
+	}
+}
+
 func TestAMarkerThatNamesTheFirstGroupsNamesAll(t *testing.T) {
-	const marker = "// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;"
-	assert.Equal(t, marker+"ticdcgroups;tidbgroups;tiflashgroups;tikvgroups;tiproxygroups,verbs=get\nx", lists.Markers(marker+"tikvgroups;tidbgroups,verbs=get\nx"))
-	assert.Equal(t, marker+",verbs=get", lists.Markers(marker+",verbs=get"))
+	const marker = "// +kubebuilder:rbac:groups=groups.tidb.dev,resources="
+	assert.Equal(t, marker+strings.Join(all(resource), ";")+",verbs=get\nx", lists.Markers(marker+"pdgroups;tikvgroups;tidbgroups,verbs=get\nx"))
+	assert.Equal(t, marker+"pdgroups;,verbs=get", lists.Markers(marker+"pdgroups;,verbs=get"))
 }
 
 func TestEachConditionIsWrittenAsAWhole(t *testing.T) {
@@ -50,7 +91,7 @@ func TestEveryKindIsInstalledAndEveryOperatorBound(t *testing.T) {
 	require.NoError(t, err)
 	bindings, err := lists.RoleBindings()
 	require.NoError(t, err)
-	for _, name := range []string{"instance", "pdgroup", "tidbcluster", "tidbgroup", "tiflashgroup", "tikvgroup", "tiproxygroup", "ticdcgroup", "backup"} {
+	for _, name := range all(func(c v1alpha1.ComponentInfo) string { return c.Component + "group" }, "backup", "instance", "tidbcluster") {
 		assert.Contains(t, crds, "\n- groups.tidb.dev_"+name+"s.yaml\n")
 		assert.Contains(t, bindings, "- {kind: ServiceAccount, name: "+name+"-operator, namespace: tidb-groups-system}\n")
 	}

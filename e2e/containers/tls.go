@@ -55,7 +55,11 @@ func pool(data map[string][]byte) *x509.CertPool {
 
 // mysql is how MySQL clients know the servers of a group; nil if they offer no TLS.
 func (w *World) mysql(ctx context.Context, group string) (*tls.Config, error) {
-	for _, g := range []v1alpha1.Group{&v1alpha1.TiDBGroup{}, &v1alpha1.TiProxyGroup{}} {
+	for _, c := range v1alpha1.ComponentTable() {
+		g, serves := c.New().(v1alpha1.ClientGroup)
+		if !serves {
+			continue
+		}
 		if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: group}, g); err != nil {
 			continue // it is one of the other kind, or the Service is not found either
 		}
@@ -103,13 +107,15 @@ func (w *World) Serial(ctx context.Context, name string) (string, error) {
 	if config == nil {
 		return "", fmt.Errorf("pod %s: %w", name, errNoTLS)
 	}
-	ports := map[string]int32{
-		v1alpha1.ComponentPD: v1alpha1.PortPDClient, v1alpha1.ComponentTiKV: v1alpha1.PortTiKVStatus, v1alpha1.ComponentTiDB: v1alpha1.PortTiDBStatus,
-		v1alpha1.ComponentTiFlash: v1alpha1.PortTiFlashProxyState, v1alpha1.ComponentTiProxy: v1alpha1.PortTiProxyAPI, v1alpha1.ComponentTiCDC: v1alpha1.PortTiCDC,
+	port := int32(0)
+	for _, c := range v1alpha1.ComponentTable() {
+		if c.Component == pod.Labels[v1alpha1.LabelComponent] {
+			port = c.StatusPort
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(ports[pod.Labels[v1alpha1.LabelComponent]])))
+	address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
 		return bad.UnverifiedCertificates[0].SerialNumber.String(), nil

@@ -21,9 +21,6 @@ import (
 // says which it runs.
 const DefaultVersion = "v8.5.7"
 
-// TiProxyVersion is the tag of the stand-in for TiProxy, whose source cannot be had here.
-const TiProxyVersion = "v1.3.0"
-
 // Names of the images that every node needs before the first pod can run.
 const (
 	PauseRef   = "tidb-groups/pause:dev"
@@ -48,11 +45,6 @@ const (
 	SetReal = "real"
 	// SetOlder is the same as an older release, for upgrades.
 	SetOlder = "older"
-	// SetTiProxy is a stand-in of TiProxy, of which no source can be had here, and which
-	// no demo needs.
-	SetTiProxy = "tiproxy"
-	// SetTiCDC is a stand-in of TiCDC, as SetTiProxy.
-	SetTiCDC = "ticdc"
 	// SetBackup are Dumpling and TiDB Lightning of the real TiDB and a server of S3, which no
 	// demo needs.
 	SetBackup = "backup"
@@ -60,7 +52,41 @@ const (
 
 // Sets returns the names of all sets.
 func Sets() []string {
-	return []string{SetBase, SetOperators, SetReal, SetOlder, SetStandins, SetTiProxy, SetTiCDC, SetBackup}
+	return slices.Concat([]string{SetBase, SetOperators, SetReal, SetOlder, SetStandins}, OwnSets(), []string{SetBackup})
+}
+
+// OwnSets returns the names of the sets of one stand-in each, which no demo needs: those whose
+// versions are not those of the cluster, or beside the real database.
+func OwnSets() []string {
+	var out []string
+	for _, s := range standins() {
+		if s.version != DefaultVersion {
+			out = append(out, s.component)
+		}
+	}
+	return out
+}
+
+// standin is how a component is played in an image.
+type standin struct {
+	// component and version are those of the image.
+	component, version string
+	// program below standin/cmd, and its path in the image.
+	program, path string
+	// tool is the program that the image of the operator brings into pods; empty if none.
+	tool string
+}
+
+// standins are how all components are played.
+func standins() []standin {
+	return []standin{
+		{v1alpha1.ComponentPD, DefaultVersion, "pd-server", "/pd-server", "resign"},
+		{v1alpha1.ComponentTiKV, DefaultVersion, "tikv-server", "/tikv-server", "handover"},
+		{v1alpha1.ComponentTiDB, DefaultVersion, "tidb-server", "/tidb-server", "sql"},
+		{v1alpha1.ComponentTiFlash, DefaultVersion, "tiflash", "/tiflash/tiflash", ""},
+		{v1alpha1.ComponentTiProxy, "v1.3.0", "tiproxy", "/bin/tiproxy", "drain-clients"},
+		{v1alpha1.ComponentTiCDC, binaries.Release, "cdc", "/cdc", "drain-capture"},
+	}
 }
 
 // recipe makes one image. Exactly one of the sources is set.
@@ -90,14 +116,13 @@ type recipe struct {
 
 // tools are the programs beside an operator that its image brings into pods.
 func tools() map[string][]string {
-	return map[string][]string{
-		"pdgroup":      {"./operators/pdgroup/cmd/resign"},
-		"tikvgroup":    {"./operators/tikvgroup/cmd/handover"},
-		"tidbgroup":    {"./operators/tidbgroup/cmd/sql"},
-		"tiproxygroup": {"./operators/tiproxygroup/cmd/drain-clients"},
-		"ticdcgroup":   {"./operators/ticdcgroup/cmd/drain-capture"},
-		"backup":       {"./operators/backup/cmd/backup-runner"},
+	out := map[string][]string{v1alpha1.OperatorBackup: {"./operators/backup/cmd/backup-runner"}}
+	for _, s := range standins() {
+		if operator := s.component + "group"; s.tool != "" {
+			out[operator] = []string{"./operators/" + operator + "/cmd/" + s.tool}
+		}
 	}
+	return out
 }
 
 // catalog lists every image that this package can make.
@@ -118,21 +143,15 @@ func catalog() []recipe {
 		}
 		recipes = append(recipes, r)
 	}
-	for _, s := range []struct{ image, binary, path string }{
-		{"pd", "pd-server", "/pd-server"},
-		{"tikv", "tikv-server", "/tikv-server"},
-		{"tidb", "tidb-server", "/tidb-server"},
-		{"tiflash", "tiflash", "/tiflash/tiflash"},
-	} {
-		recipes = append(recipes, recipe{
-			set: SetStandins, ref: "pingcap/" + s.image + ":" + DefaultVersion,
-			pkg: "./e2e/standin/cmd/" + s.binary, path: s.path,
-		})
+	for _, s := range standins() {
+		r := recipe{set: SetStandins, ref: "pingcap/" + s.component + ":" + s.version, pkg: "./e2e/standin/cmd/" + s.program, path: s.path}
+		if s.version != DefaultVersion {
+			r.set = s.component
+		}
+		recipes = append(recipes, r)
 	}
 	recipes = append(recipes, real(SetReal, binaries.Release, "")...)
 	recipes = append(recipes,
-		recipe{set: SetTiProxy, ref: "pingcap/tiproxy:" + TiProxyVersion, pkg: "./e2e/standin/cmd/tiproxy", path: "/bin/tiproxy"},
-		recipe{set: SetTiCDC, ref: "pingcap/ticdc:" + binaries.Release, pkg: "./e2e/standin/cmd/cdc", path: "/cdc"},
 		recipe{set: SetBackup, ref: "pingcap/dumpling:" + binaries.Release, program: "dumpling", path: "/dumpling"},
 		recipe{set: SetBackup, ref: "pingcap/tidb-lightning:" + binaries.Release, program: "tidb-lightning", path: "/tidb-lightning"},
 		recipe{set: SetBackup, ref: "versity/versitygw:dev", program: "versitygw", path: "/versitygw"},

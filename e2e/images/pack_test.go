@@ -150,8 +150,8 @@ func TestChoose(t *testing.T) {
 	}
 	assert.Equal(t, []string{"pingcap/pd:v8.5.7", "pingcap/tikv:v8.5.7", "pingcap/tidb:v8.5.7", "pingcap/tiflash:v8.5.7"}, refs(SetStandins))
 	assert.Equal(t, []string{"pingcap/pd:v8.5.0", "pingcap/tidb:v8.5.0", "pingcap/tikv:v8.5.0", "pingcap/tiflash:v8.5.0"}, refs(SetReal))
-	assert.Equal(t, []string{"pingcap/tiproxy:v1.3.0"}, refs(SetTiProxy))
-	assert.Equal(t, []string{"pingcap/ticdc:v8.5.0"}, refs(SetTiCDC))
+	assert.Equal(t, []string{"pingcap/tiproxy:v1.3.0"}, refs("tiproxy"))
+	assert.Equal(t, []string{"pingcap/ticdc:v8.5.0"}, refs("ticdc"))
 	assert.Equal(t, []string{"pingcap/dumpling:v8.5.0", "pingcap/tidb-lightning:v8.5.0", "versity/versitygw:dev"}, refs(SetBackup))
 	assert.Equal(t, []string{"pingcap/pd:v8.1.0", "pingcap/tidb:v8.1.0", "pingcap/tikv:v8.1.0", "pingcap/tiflash:v8.1.0"}, refs(SetOlder))
 	assert.Equal(t, []string{BusyboxRef}, refs(BusyboxRef))

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
@@ -81,13 +80,6 @@ func tidbPort(servers *model.Servers, config *settings.Config) http.Handler {
 	mux.HandleFunc("/settings", config.TiDB)
 	mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	return mux
-}
-
-// tiflashPort is what TiFlash answers about the store on a claim.
-func tiflashPort(db *Database, claim types.UID) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /tiflash/store-status", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, db.StoreStatus(claim)) }) // nobody listens if it fails
 	return mux
 }
 

@@ -27,7 +27,7 @@ type process struct {
 	node string
 	ip   string
 	stop func() error
-	// handover runs a command of the hooks of a PD, a TiKV, a TiProxy or a TiCDC; nil for others.
+	// handover runs a command of the hooks of the pod; nil for one without.
 	handover func(context.Context, *corev1.LifecycleHandler) error
 	// copy is the program of a Job that copies a database; nil for others.
 	copy *copyRun

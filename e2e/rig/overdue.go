@@ -152,7 +152,7 @@ func (w *Watcher) tikvGroups() map[string][]Key {
 func needsOf(group *unstructured.Unstructured, tikv map[string][]Key) needs {
 	name := pdOf(group)
 	out := needs{pd: Key{Kind: v1alpha1.KindPDGroup, Name: name}}
-	if slices.Contains([]string{v1alpha1.KindTiKVGroup, v1alpha1.KindTiProxyGroup}, group.GetKind()) {
+	if info, _ := v1alpha1.LookupComponent(group.GetKind()); !info.NeedsTiKV {
 		return out // PD is enough
 	}
 	out.tikv = append([]Key{}, tikv[name]...)

@@ -186,8 +186,12 @@ func (h *history) admit(object *unstructured.Unstructured) string {
 		}
 	}
 	cluster, client := "", false
-	for _, component := range []string{v1alpha1.ComponentTiDB, v1alpha1.ComponentTiProxy} {
-		if name, is := strings.CutSuffix(object.GetName(), "-"+component); is && object.GetKind() == "Service" {
+	for _, c := range v1alpha1.ComponentTable() {
+		name, is := strings.CutSuffix(object.GetName(), "-"+c.Component)
+		if !is || object.GetKind() != "Service" {
+			continue
+		}
+		if _, serves := c.New().(v1alpha1.ClientGroup); serves {
 			cluster, client = name, true
 		}
 	}

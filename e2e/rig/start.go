@@ -81,20 +81,6 @@ func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {
 	return nil, nil
 }
 
-func (a *actor) startTiFlash(ctx context.Context, l launch) (failed, err error) {
-	status, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortTiFlashProxyState, tiflashPort(l.db, l.claim))
-	if err != nil {
-		return nil, err
-	}
-	if failed = l.db.StartStore(Store{Claim: l.claim, Address: arguments(l.pod)["--flash.service_addr"], Version: version(l.pod), TiFlash: true}); failed != nil {
-		status.close()
-		return failed, nil
-	}
-	l.process.ip = status.ip
-	l.process.stop = func() error { status.close(); l.db.StopStore(l.claim); return nil }
-	return nil, nil
-}
-
 func (a *actor) startTiDB(ctx context.Context, l launch) (failed, err error) {
 	if !l.db.Serves() {
 		return errNoPD, nil

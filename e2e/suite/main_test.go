@@ -102,7 +102,7 @@ func extra(o provider.Options) []string {
 		return nil
 	}
 	if full() {
-		return []string{images.SetStandins, images.SetOlder, images.SetTiProxy, images.SetTiCDC, images.SetBackup}
+		return append(images.OwnSets(), images.SetStandins, images.SetOlder, images.SetBackup)
 	}
 	return []string{images.SetStandins}
 }

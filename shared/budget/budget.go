@@ -73,14 +73,15 @@ func countWithPods(s observation.Snapshot, g v1alpha1.Group) int32 {
 
 // countOrphans counts the Instances with pods whose group is gone, or about to go, and
 // that were not deleted with it: they run on, and the budget selects them. No majority
-// depends on a TiFlash store, and one that is not ready does not count.
+// depends on a store that has learners only, and one that is not ready does not count.
 func countOrphans(s observation.Snapshot, g v1alpha1.Group) int32 {
 	n := int32(0)
+	info, _ := v1alpha1.LookupComponent(g.GroupKind())
 	for _, i := range s.WithSiblings() {
 		stays := slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
 			return other.GroupKind() == g.GroupKind() && other.GetName() == i.Spec.Group.Name && other.GetDeletionTimestamp() == nil
 		})
-		ready := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) || g.GroupKind() != v1alpha1.KindTiFlashGroup
+		ready := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) || info.LearnerEngine == ""
 		if !stays && ready && i.DeletionTimestamp == nil && i.Status.PodUID != "" && !isIdle(s, i) {
 			n++
 		}

@@ -14,13 +14,13 @@ import (
 const settled = 2 * time.Minute
 
 // connects are the Secrets of those that connect to the members of a group, where it lets
-// certain common names do so alone. PD demands one of its own members only.
+// certain common names do so alone.
 func (s Secrets) connects(g v1alpha1.Group) []Secret {
 	if len(v1alpha1.CommonNames(g)) == 0 {
 		return nil
 	}
 	out := []Secret{s.Member}
-	if g.GroupKind() == v1alpha1.KindPDGroup {
+	if len(v1alpha1.OthersCommonNames(g)) == 0 {
 		return out
 	}
 	out = append(out, s.Client)
@@ -39,7 +39,7 @@ func (s Secrets) unnamed(g v1alpha1.Group) (Secret, error) {
 		}
 	}
 	for _, other := range s.Others {
-		if other.Group.GroupKind() == v1alpha1.KindPDGroup {
+		if len(v1alpha1.OthersCommonNames(other.Group)) == 0 {
 			continue
 		}
 		if err := refusedBy(other.Group, s.Member); err != nil {

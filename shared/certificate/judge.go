@@ -280,11 +280,8 @@ func Hosts(g v1alpha1.Group, pods []string) []string {
 
 // surge is how many members of a group there may be beyond spec.replicas, 0 if it does not say.
 func surge(g v1alpha1.Group) int32 {
-	switch of := g.(type) {
-	case *v1alpha1.TiDBGroup:
-		return ptr.Deref(of.Spec.MaxSurge, 0)
-	case *v1alpha1.TiProxyGroup:
-		return ptr.Deref(of.Spec.MaxSurge, 0)
+	if of, surges := g.(v1alpha1.SurgeGroup); surges {
+		return ptr.Deref(of.GetMaxSurge(), 0)
 	}
 	return 0
 }

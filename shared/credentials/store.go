@@ -104,7 +104,7 @@ func (s *Store) ObserveOthers(ctx context.Context, live client.Reader, g v1alpha
 			continue
 		}
 		other := certificate.Other{Group: group}
-		if len(v1alpha1.CommonNames(g)) > 0 && g.GroupKind() != v1alpha1.KindPDGroup {
+		if len(v1alpha1.OthersCommonNames(g)) > 0 {
 			var err error
 			if other.Member, err = s.Secret(ctx, live, g, v1alpha1.ClusterSecretName(group)); err != nil {
 				return err

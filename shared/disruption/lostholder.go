@@ -14,14 +14,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// undoForLostHolder has PD undo what was prepared for a TiKV store whose Instance is gone,
-// before a member of another kind takes the Lease: the Lease alone reports that it was the
-// operators that keep leaders off that store, and off those of its batch (KV-15). A
-// TiKVGroup does so by itself, if one is left and not paused. PD may take the Lease while
-// PD does not answer: it may be what has to be repaired.
+// undoForLostHolder has PD undo what was prepared for a store that leads regions and whose
+// Instance is gone, before a member of another kind takes the Lease: the Lease alone reports
+// that it was the operators that keep leaders off that store, and off those of its batch
+// (KV-15). A group of its kind does so by itself, if one is left and not paused. PD may take
+// the Lease while PD does not answer: it may be what has to be repaired.
 func undoForLostHolder(task planner, d component.Disruption) step.Outcome {
 	held := task.Snapshot.Lease
-	if !task.Snapshot.HolderLost || held.Holder.Kind != v1alpha1.KindTiKVGroup || held.Holder.Kind == task.Group.GroupKind() {
+	if !task.Snapshot.HolderLost || !leads(held.Holder) || held.Holder.Kind == task.Group.GroupKind() {
 		return step.Done()
 	}
 	if task.Snapshot.PD.Err != nil && task.Group.GroupKind() != v1alpha1.KindPDGroup {
@@ -36,12 +36,18 @@ func undoForLostHolder(task planner, d component.Disruption) step.Outcome {
 	return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be allowed leaders again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
 }
 
+// leads reports whether the holder of a Lease is a store that leads regions.
+func leads(holder lease.Holder) bool {
+	info, _ := v1alpha1.LookupComponent(holder.Kind)
+	return info.Leads()
+}
+
 // recheckLostHolder records that PD keeps leaders off no store of a Lease whose holder is
 // gone: the last order may be younger than the last poll. If PD is known to, it is ordered to
 // stop, and that must not wait.
 func recheckLostHolder(task planner) {
 	held := task.Snapshot.Lease
-	if held.Holder.Kind != v1alpha1.KindTiKVGroup || task.Snapshot.PD.Err != nil || len(Leftovers(task.Snapshot.PD, held)) > 0 {
+	if !leads(held.Holder) || task.Snapshot.PD.Err != nil || len(Leftovers(task.Snapshot.PD, held)) > 0 {
 		return
 	}
 	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: held.Holder.Instance, Still: func(now pd.View) verdict.Verdict {

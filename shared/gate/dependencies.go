@@ -12,17 +12,14 @@ type Dependencies struct {
 	Reason string
 }
 
-// OnPD opens when the PDGroup of a group is Ready.
-func OnPD(name string, pd *v1alpha1.PDGroup) Dependencies {
-	return Dependencies{PDGroup(name, pd), v1alpha1.ReasonWaitingForPDGroup}
-}
-
-// OnTiKV opens when the PDGroup of a group is Ready and one of its TiKVGroups.
-func OnTiKV(name string, pd *v1alpha1.PDGroup, groups []*v1alpha1.TiKVGroup) Dependencies {
-	if first := OnPD(name, pd); !first.Open {
+// Of opens when the PDGroup of a group is Ready and, if its component needs TiKV, one of the
+// PDGroup's TiKVGroups.
+func Of(g v1alpha1.Group, pd *v1alpha1.PDGroup, tikv []*v1alpha1.TiKVGroup) Dependencies {
+	first := Dependencies{PDGroup(g.PDGroupName(), pd), v1alpha1.ReasonWaitingForPDGroup}
+	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); !first.Open || !info.NeedsTiKV {
 		return first
 	}
-	return Dependencies{AnyTiKVGroup(name, groups), v1alpha1.ReasonWaitingForTiKVGroup}
+	return Dependencies{AnyTiKVGroup(g.PDGroupName(), tikv), v1alpha1.ReasonWaitingForTiKVGroup}
 }
 
 // Put sets DependenciesReady: whether the groups that this one waits for are Ready. ready

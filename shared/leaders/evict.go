@@ -28,7 +28,7 @@ func UndoOrphaned(c storestate.State) (calls []component.Call, unknown bool) {
 	}
 	calls = slices.DeleteFunc(disruption.Leftovers(c.Snapshot.PD, held), func(call component.Call) bool {
 		s, _ := c.Snapshot.PD.Store(call.Target)
-		return storestate.IsAnnotated(c, call.Instance) || storestate.IsTiFlash(s) == c.HasLeaders
+		return storestate.IsAnnotated(c, call.Instance) || s.LearnersOnly() == c.HasLeaders
 	})
 	return calls, !c.TrustPD.Allowed()
 }

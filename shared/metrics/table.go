@@ -3,6 +3,8 @@ package metrics
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // Other stands for a value that is not in a label's set.
@@ -45,12 +47,13 @@ func object(more ...string) []string {
 
 // Table returns every metric of the suite's own.
 func Table() []Metric {
+	stores := strings.ToLower(strings.Join(v1alpha1.GroupKinds(func(c v1alpha1.ComponentInfo) bool { return c.Stores }), ", "))
 	return []Metric{
 		{condition, "gauge", object("condition", "status", "reason"), "1 for the status and reason that a condition of an object has.", "all"},
 		{unconverged, "gauge", object(), "For how many seconds the object has not been UpToDate; 0 if it is.", "all"},
 		{members, "gauge", object("state"), "Members of a group by state: desired, existing, ready, updated (at the revision that the spec asks for).", "of groups"},
 		{memberState, "gauge", object("member", "state"), "1 for the state in which the database has a member of a group: of PD Leader, Follower, Removed; of a store Up, Disconnected, Down, Offline, Tombstone; of TiDB Serving, Starting.", "of groups"},
-		{regionsLeft, "gauge", object("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", "tikvgroup, tiflashgroup"},
+		{regionsLeft, "gauge", object("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", stores},
 		{disruption, "gauge", object("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while no member has it.", "pdgroup"},
 		{claimDays, "gauge", object("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
 		{certDays, "gauge", object("secret"), "Days until a certificate that a group uses expires, or one that has signed it; negative afterwards. As old as the status of the group.", "of groups"},

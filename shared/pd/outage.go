@@ -15,7 +15,7 @@ const (
 	outageDeadline = 20 * time.Second
 )
 
-// Missed returns the TiKV stores that PD does not hear of and that have regions, if
+// Missed returns the stores with voters that PD does not hear of and that have regions, if
 // they are so many that a region may have lost its majority with them; else nil.
 // Placement rules may want fewer replicas of some regions, which are not seen then.
 func (v View) Missed() []Store {
@@ -24,7 +24,7 @@ func (v View) Missed() []Store {
 	}
 	var out []Store
 	for _, s := range v.Stores {
-		if (s.State == StateDown || s.State == StateDisconnected) && s.Regions > 0 && !s.TiFlash() {
+		if (s.State == StateDown || s.State == StateDisconnected) && s.Regions > 0 && !s.LearnersOnly() {
 			out = append(out, s)
 		}
 	}
@@ -33,9 +33,6 @@ func (v View) Missed() []Store {
 	}
 	return out
 }
-
-// TiFlash reports whether a store is a TiFlash, which has no voters.
-func (s Store) TiFlash() bool { return s.Labels["engine"] == "tiflash" }
 
 // Fatal is with how many stores a region may lose its majority.
 func (v View) Fatal() int { return max(1, v.MaxReplicas-Majority(v.MaxReplicas)+1) }

@@ -59,6 +59,8 @@ func TestWhichStoresAreMissed(t *testing.T) {
 	store := func(id, state string, regions int) pd.Store { return pd.Store{ID: id, State: state, Regions: regions} }
 	flash := store("9", pd.StateDown, 5)
 	flash.Labels = map[string]string{"engine": "tiflash"}
+	compute := store("8", pd.StateDown, 5)
+	compute.Labels = map[string]string{"Engine": "tiflash_compute"}
 	for name, c := range map[string]struct {
 		replicas int
 		stores   []pd.Store
@@ -70,6 +72,7 @@ func TestWhichStoresAreMissed(t *testing.T) {
 		"the only one":            {1, []pd.Store{store("1", pd.StateDown, 5)}, 1},
 		"without regions":         {3, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateDown, 0)}, 0},
 		"a TiFlash has no voters": {3, []pd.Store{store("1", pd.StateDown, 5), flash}, 0},
+		"nor one that computes":   {3, []pd.Store{store("1", pd.StateDown, 5), compute}, 0},
 		"who leaves may run":      {3, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateOffline, 5)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

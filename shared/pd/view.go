@@ -3,6 +3,9 @@ package pd
 import (
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // View is what one poll of a PD found. Nothing in it changes by itself while
@@ -63,7 +66,7 @@ type Member struct {
 	Healthy bool
 }
 
-// Store is a TiKV or TiFlash that has registered with PD.
+// Store is a member of a group of stores that has registered with PD.
 type Store struct {
 	// ID in decimal.
 	ID string
@@ -90,6 +93,20 @@ type Store struct {
 	// heard of it: PD gives such a store no regions (schedule.low-space-ratio of PD,
 	// 0.8 unless a user changes it).
 	LowSpace bool
+}
+
+// EngineLabel is by which PD knows stores that have learners only.
+const EngineLabel = "engine"
+
+// LearnersOnly reports whether a store has learners only: it leads nothing, and no majority
+// counts on it.
+func (s Store) LearnersOnly() bool {
+	for key, value := range s.Labels {
+		if strings.EqualFold(key, EngineLabel) {
+			return v1alpha1.LearnersOnly(value)
+		}
+	}
+	return false
 }
 
 // The states of a store, as PD names them.

@@ -45,11 +45,11 @@ func roomWithout(c storestate.State, members []*v1alpha1.Instance) room {
 		case !going[s.ID]:
 			out.kept++
 		}
-		if s.State != pd.StateUp && storestate.IsTiFlash(s) != c.HasLeaders {
+		if s.State != pd.StateUp && s.LearnersOnly() != c.HasLeaders {
 			out.suspended = cmp.Or(out.suspended, storestate.DescribeSuspension(c, s))
 		}
 		stays := s.State == pd.StateUp && !gone[s.ID] && !going[s.ID]
-		if storestate.IsTiFlash(s) == c.HasLeaders || !stays && (!gone[s.ID] || s.State == pd.StateDown) {
+		if s.LearnersOnly() == c.HasLeaders || !stays && (!gone[s.ID] || s.State == pd.StateDown) {
 			continue
 		}
 		out.before = append(out.before, s)

@@ -34,17 +34,17 @@ func fits(r pd.Rule, s pd.Store) bool {
 // isExclusiveLabel reports whether a label keeps the peers of a rule away that does not
 // name it. PD has two such keys by name, and all that begin with $.
 func isExclusiveLabel(key string) bool {
-	return strings.HasPrefix(key, "$") || strings.EqualFold(key, storestate.EngineLabel) || strings.EqualFold(key, "exclusive")
+	return strings.HasPrefix(key, "$") || strings.EqualFold(key, pd.EngineLabel) || strings.EqualFold(key, "exclusive")
 }
 
-// IsKeptEmpty reports whether PD keeps ordinary regions away from a store that is no
-// TiFlash: only rules that name one of its labels place regions there (KV-26).
+// IsKeptEmpty reports whether PD keeps ordinary regions away from a store that may have
+// voters: only rules that name one of its labels place regions there (KV-26).
 func IsKeptEmpty(c storestate.State, s pd.Store) bool {
 	if !c.Snapshot.PD.PlacementRules {
 		return false // PD looks at such labels for the sake of its rules only
 	}
 	for key := range s.Labels {
-		if isExclusiveLabel(key) && !strings.EqualFold(key, storestate.EngineLabel) {
+		if isExclusiveLabel(key) && !strings.EqualFold(key, pd.EngineLabel) {
 			return true
 		}
 	}

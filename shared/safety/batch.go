@@ -236,7 +236,7 @@ func enoughZones(c storestate.State, labels []string, isolation string, stopped 
 
 // tikvStores returns the stores of the cluster that have voters.
 func tikvStores(c storestate.State) []pd.Store {
-	return slices.DeleteFunc(slices.Clone(c.Snapshot.PD.Stores), storestate.IsTiFlash)
+	return slices.DeleteFunc(slices.Clone(c.Snapshot.PD.Stores), pd.Store.LearnersOnly)
 }
 
 // zoneOf names the place of a store that the group restarts together: hosts of two

@@ -92,7 +92,7 @@ func isUnreplicated(c storestate.State, on pd.Store) bool {
 	var stores []pd.Store
 	alike := 0
 	for _, s := range view.Stores {
-		if storestate.IsTiFlash(s) || s.State == pd.StateOffline {
+		if s.LearnersOnly() || s.State == pd.StateOffline {
 			continue
 		}
 		stores = append(stores, s)
@@ -116,7 +116,7 @@ func isUnreplicated(c storestate.State, on pd.Store) bool {
 func countVoterStores(c storestate.State) int {
 	n := 0
 	for _, s := range c.Snapshot.PD.Stores {
-		if !storestate.IsTiFlash(s) {
+		if !s.LearnersOnly() {
 			n++
 		}
 	}
@@ -127,7 +127,7 @@ func countVoterStores(c storestate.State) int {
 func onTiKV(r pd.Region, view pd.View) int {
 	n := 0
 	for _, p := range r.Peers {
-		if s, listed := view.Store(p.StoreID); !listed || !storestate.IsTiFlash(s) {
+		if s, listed := view.Store(p.StoreID); !listed || !s.LearnersOnly() {
 			n++
 		}
 	}

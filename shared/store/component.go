@@ -31,7 +31,8 @@ var _ component.BatchRestarter = Component{}
 // New returns the Component of a group whose stores advertise themselves at a
 // port.
 func New(g v1alpha1.StoreGroup, s observation.Snapshot, port int32) Component {
-	c := storestate.State{Group: g, Snapshot: s, TrustPD: storestate.TrustPD(g, s)}
+	info, _ := v1alpha1.LookupComponent(g.GroupKind())
+	c := storestate.State{Group: g, Snapshot: s, TrustPD: storestate.TrustPD(g, s), HasLeaders: info.Leads()}
 	if c.TrustPD.Allowed() {
 		c.Stores = storestate.Matches(g, s, port)
 		c.Order = removal.Order(c)

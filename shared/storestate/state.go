@@ -46,7 +46,7 @@ func StoreOf(c State, i *v1alpha1.Instance) Match {
 func OtherStores(c State, m Match) []pd.Store {
 	var out []pd.Store
 	for _, s := range c.Snapshot.PD.Stores {
-		if IsTiFlash(s) == !c.HasLeaders && (m.Store == nil || s.ID != m.Store.ID) {
+		if s.LearnersOnly() == !c.HasLeaders && (m.Store == nil || s.ID != m.Store.ID) {
 			out = append(out, s)
 		}
 	}

@@ -8,20 +8,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// IsTiFlash reports whether a store holds columns; such a store has learners
-// only, and no majority counts on it.
-func IsTiFlash(s pd.Store) bool {
-	for key, value := range s.Labels {
-		if strings.EqualFold(key, EngineLabel) {
-			return strings.HasPrefix(value, "tiflash")
-		}
-	}
-	return false
-}
-
-// EngineLabel is by which PD tells TiFlash from TiKV.
-const EngineLabel = "engine"
-
 // PodName is the pod that a store's address names.
 func PodName(s pd.Store) string {
 	name, _, _ := strings.Cut(s.Address, ".")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,6 +45,24 @@ type ClientGroup interface {
 	IsClosed() bool
 	// Close has it let none in.
 	Close()
+	// GetMySQLTLS returns the TLS towards its clients, nil for none.
+	GetMySQLTLS() *MySQLTLS
+}
+
+// SurgeGroup is a group that may have more members for a while than are asked for.
+// +kubebuilder:object:generate=false
+type SurgeGroup interface {
+	Group
+	// GetMaxSurge returns how many more, nil if the spec does not say.
+	GetMaxSurge() *int32
+}
+
+// BackendGroup is a group whose members are MySQL clients of TiDB servers.
+// +kubebuilder:object:generate=false
+type BackendGroup interface {
+	Group
+	// GetBackendTLS returns the TLS towards the servers, nil for none.
+	GetBackendTLS() *BackendTLS
 }
 
 // closed returns what a Service is shaped by that leads nowhere.
@@ -82,9 +101,23 @@ type ComponentInfo struct {
 	OwnReleases bool
 	// Stores says that its members are stores of PD, which hold regions.
 	Stores bool
+	// LearnerEngine is how PD's label engine begins at its stores, if these have learners
+	// only: they lead nothing, and no majority counts on them. Empty for all others.
+	LearnerEngine string
 	// Stateless says that its members keep nothing that another one needs: a group of them
 	// may be deleted at once, and has a PodDisruptionBudget of its own.
 	Stateless bool
+	// NeedsTiKV says that it waits for a TiKVGroup that is Ready, beside the PDGroup.
+	NeedsTiKV bool
+	// NeedsPlacementRules says that it cannot work with a PD that has placement rules
+	// switched off.
+	NeedsPlacementRules bool
+	// IgnoresCommonNames says that its TLS takes no allowedCommonNames, OwnCommonNames that
+	// it demands them of its own members alone.
+	IgnoresCommonNames, OwnCommonNames bool
+	// StatusPort is the port at which each member tells of itself over HTTP: where it is
+	// asked for its state, or its metrics are.
+	StatusPort int32
 	// New returns an empty group, and NewList an empty list of them.
 	New     func() Group
 	NewList func() GroupList
@@ -100,7 +133,7 @@ func (c ComponentInfo) Check() error {
 		isSet bool
 	}{
 		{"Kind", c.Kind != ""}, {"Component", c.Component != ""}, {"Resource", c.Resource != ""},
-		{"Rollout", c.Rollout > 0 || c.OwnReleases},
+		{"Rollout", c.Rollout > 0 || c.OwnReleases}, {"StatusPort", c.StatusPort != 0},
 		{"New", c.New != nil}, {"NewList", c.NewList != nil}, {"Entries", c.Entries != nil},
 	} {
 		if !field.isSet {
@@ -108,6 +141,15 @@ func (c ComponentInfo) Check() error {
 		}
 	}
 	return errors.Join(missing...)
+}
+
+// Leads reports whether its members are stores that lead regions.
+func (c ComponentInfo) Leads() bool { return c.Stores && c.LearnerEngine == "" }
+
+// LearnersOnly reports whether a store whose label engine has a value in PD has learners
+// only.
+func LearnersOnly(engine string) bool {
+	return slices.ContainsFunc(componentTable(), func(c ComponentInfo) bool { return c.LearnerEngine != "" && strings.HasPrefix(engine, c.LearnerEngine) })
 }
 
 // Entry is a group as an entry of a TidbCluster describes it.
@@ -121,9 +163,12 @@ type Entry struct {
 
 // ComponentTable returns every component, in the order of the documents. It is the one
 // place that lists them.
-func ComponentTable() []ComponentInfo {
+func ComponentTable() []ComponentInfo { return slices.Clone(componentTable()) }
+
+// componentTable makes the table once: it is looked up in with every decision.
+var componentTable = sync.OnceValue(func() []ComponentInfo {
 	return []ComponentInfo{pdComponent(), tikvComponent(), tidbComponent(), tiflashComponent(), tiproxyComponent(), ticdcComponent()}
-}
+})
 
 // RolloutOrder returns the components in the order in which they get a new version. Those
 // that have no place in it come last.
@@ -143,7 +188,7 @@ func RolloutOrder() []ComponentInfo {
 
 // LookupComponent returns the component whose groups are of a kind.
 func LookupComponent(kind string) (ComponentInfo, bool) {
-	for _, c := range ComponentTable() {
+	for _, c := range componentTable() {
 		if c.Kind == kind {
 			return c, true
 		}

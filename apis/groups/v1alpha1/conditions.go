@@ -35,11 +35,11 @@ const (
 	// ConditionQuorumHealthy is set by the pdgroup operator in every reconcile:
 	// PD has a leader and a majority of its members is healthy.
 	ConditionQuorumHealthy = "QuorumHealthy"
-	// ConditionStoresHealthy is set by the tikvgroup and tiflashgroup operators
-	// in every reconcile: every store of the group is Up, and no region of TiKV has
+	// ConditionStoresHealthy is set by the operators of groups of stores in every
+	// reconcile: every store of the group is Up, and no region of TiKV has
 	// lost its majority with stores of others.
 	ConditionStoresHealthy = "StoresHealthy"
-	// ConditionHoldsRegions is set by the tikvgroup and tiflashgroup operators while
+	// ConditionHoldsRegions is set by the operators of groups of stores while
 	// the group's entry is gone from its TidbCluster (AnnotationEntryRemoved) and PD
 	// counts regions on its stores.
 	ConditionHoldsRegions = "HoldsRegions"
@@ -97,8 +97,7 @@ const (
 	// by an annotation. Set by the operators of groups.
 	ReasonReplacementPending = "ReplacementPending"
 	// ReasonRebalancing: spec.rebalance has a store added so that another one may leave
-	// a place that has more, or it cannot. Set by the tikvgroup and tiflashgroup
-	// operators.
+	// a place that has more, or it cannot. Set by the operators of groups of stores.
 	ReasonRebalancing = "Rebalancing"
 	// ReasonConfigPending: a running member is to be given a changed configuration,
 	// or has not reported yet whether it has it. Set by the operators of groups with
@@ -144,8 +143,8 @@ const (
 	// ReasonEntryRemoved: a TidbCluster's spec does not name a group any more that
 	// holds data, or may; it is kept. Set by the tidbcluster operator.
 	ReasonEntryRemoved = "EntryRemoved"
-	// ReasonRegionsLeft: the stores of a group have regions. Set by the tikvgroup and
-	// tiflashgroup operators.
+	// ReasonRegionsLeft: the stores of a group have regions. Set by the operators of groups
+	// of stores.
 	ReasonRegionsLeft   = "RegionsLeft"
 	ReasonPaused        = "Paused"
 	ReasonSuspended     = "Suspended"

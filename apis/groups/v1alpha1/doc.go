@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the kinds of API group groups.tidb.dev: PDGroup,
-// TiKVGroup, TiDBGroup, TiFlashGroup, Instance and TidbCluster.
+// Package v1alpha1 holds the kinds of API group groups.tidb.dev: the groups of the components
+// (ComponentTable), Instance, TidbCluster, and those of backups.
 //
 // Spec flows down, conditions flow up: an operator learns about another one's
 // work only from the conditions in status, and the meaning of every condition

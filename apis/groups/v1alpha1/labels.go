@@ -11,7 +11,7 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// LabelName is Kubernetes' recommended label; its value is "tidb".
 	LabelName = "app.kubernetes.io/name"
-	// LabelComponent is Kubernetes' recommended label: pd, tikv, tidb, tiflash.
+	// LabelComponent is Kubernetes' recommended label: pd, tikv and so on.
 	LabelComponent = "app.kubernetes.io/component"
 	// LabelCluster is Kubernetes' recommended instance label; its value is the
 	// name of the PDGroup, because sharing a PDGroup is what makes a cluster.

@@ -276,7 +276,7 @@ func (l *PDGroupList) Groups() []Group { return groupsOf(l.Items) }
 // pdComponent is the component's row of ComponentTable.
 func pdComponent() ComponentInfo {
 	return ComponentInfo{
-		Kind: KindPDGroup, Component: ComponentPD, Resource: "pdgroups", Rollout: 1,
+		Kind: KindPDGroup, Component: ComponentPD, Resource: "pdgroups", Rollout: 1, OwnCommonNames: true, StatusPort: PortPDClient,
 		New:     func() Group { return &PDGroup{} },
 		NewList: func() GroupList { return &PDGroupList{} },
 		Entries: func(c *TidbClusterSpec, _ LocalReference) []Entry {

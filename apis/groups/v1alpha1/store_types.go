@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// StoreSpec is what groups of stores, TiKV and TiFlash, let a user say about the
+// StoreSpec is what groups of stores let a user say about the
 // life of their members beside ComponentSpec.
 type StoreSpec struct {
 	// ScaleInParallelism is how many stores a scale-in may remove at a time.
@@ -64,7 +64,7 @@ type Failover struct {
 	Max *int32 `json:"max,omitempty"`
 }
 
-// StoreGroup is implemented by the two kinds of groups whose members are stores.
+// StoreGroup is implemented by the kinds of groups whose members are stores.
 // +kubebuilder:object:generate=false
 type StoreGroup interface {
 	Group

@@ -145,7 +145,7 @@ type TidbClusterStatus struct {
 	// RestoredAt is when the data of spec.bootstrapFrom were there. It never goes.
 	// +optional
 	RestoredAt *metav1.Time `json:"restoredAt,omitempty"`
-	// Groups, one per entry of the spec, in the order pd, tikv, tidb, tiflash, tiproxy, ticdc; and
+	// Groups, one per entry of the spec, in the order pd, tikv, tidb and so on; and
 	// behind them those that the spec no longer names and that are still there.
 	// +listType=map
 	// +listMapKey=name

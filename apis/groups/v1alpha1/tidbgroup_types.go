@@ -177,6 +177,15 @@ type SQLRun struct {
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }
 
+// TiDBTLS is TLS of a TiDBGroup, and of its MySQL clients.
+type TiDBTLS struct {
+	TLS `json:",inline"`
+	// MySQL has the servers offer TLS to MySQL clients. A change restarts the servers.
+	// Default: none is offered.
+	// +optional
+	MySQL *MySQLTLS `json:"mysql,omitempty"`
+}
+
 // TiDBEntries are the TiDB groups of a TidbCluster.
 type TiDBEntries struct {
 	// TiDB groups, named likewise with -tidb.
@@ -483,13 +492,25 @@ func (g *TiDBGroup) IsClosed() bool { return g.Spec.Service != nil && g.Spec.Ser
 // Close implements ClientGroup.
 func (g *TiDBGroup) Close() { g.Spec.Service = closed(g.Spec.Service) }
 
+// GetMySQLTLS implements ClientGroup.
+func (g *TiDBGroup) GetMySQLTLS() *MySQLTLS {
+	if g.Spec.TLS == nil {
+		return nil
+	}
+	return g.Spec.TLS.MySQL
+}
+
+// GetMaxSurge implements SurgeGroup.
+func (g *TiDBGroup) GetMaxSurge() *int32 { return g.Spec.MaxSurge }
+
 // Groups implements GroupList.
 func (l *TiDBGroupList) Groups() []Group { return groupsOf(l.Items) }
 
 // tidbComponent is the component's row of ComponentTable.
 func tidbComponent() ComponentInfo {
 	return ComponentInfo{
-		Kind: KindTiDBGroup, Component: ComponentTiDB, Resource: "tidbgroups", Rollout: 4, Stateless: true,
+		Kind: KindTiDBGroup, Component: ComponentTiDB, Resource: "tidbgroups", Rollout: 4,
+		Stateless: true, NeedsTiKV: true, StatusPort: PortTiDBStatus,
 		New:     func() Group { return &TiDBGroup{} },
 		NewList: func() GroupList { return &TiDBGroupList{} },
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {

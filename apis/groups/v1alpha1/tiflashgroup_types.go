@@ -168,7 +168,8 @@ func (l *TiFlashGroupList) Groups() []Group { return groupsOf(l.Items) }
 // tiflashComponent is the component's row of ComponentTable.
 func tiflashComponent() ComponentInfo {
 	return ComponentInfo{
-		Kind: KindTiFlashGroup, Component: ComponentTiFlash, Resource: "tiflashgroups", Rollout: 2, Stores: true,
+		Kind: KindTiFlashGroup, Component: ComponentTiFlash, Resource: "tiflashgroups", Rollout: 2,
+		Stores: true, LearnerEngine: "tiflash", NeedsTiKV: true, NeedsPlacementRules: true, StatusPort: PortTiFlashProxyState,
 		New:     func() Group { return &TiFlashGroup{} },
 		NewList: func() GroupList { return &TiFlashGroupList{} },
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {

@@ -229,7 +229,8 @@ func (l *TiKVGroupList) Groups() []Group { return groupsOf(l.Items) }
 // tikvComponent is the component's row of ComponentTable.
 func tikvComponent() ComponentInfo {
 	return ComponentInfo{
-		Kind: KindTiKVGroup, Component: ComponentTiKV, Resource: "tikvgroups", Rollout: 3, Stores: true,
+		Kind: KindTiKVGroup, Component: ComponentTiKV, Resource: "tikvgroups", Rollout: 3,
+		Stores: true, StatusPort: PortTiKVStatus,
 		New:     func() Group { return &TiKVGroup{} },
 		NewList: func() GroupList { return &TiKVGroupList{} },
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {
@@ -237,6 +238,9 @@ func tikvComponent() ComponentInfo {
 			for _, e := range c.TiKV {
 				g := &TiKVGroup{Spec: TiKVGroupSpec{TiKVTemplate: *e.TiKVTemplate.DeepCopy(), PDGroup: pd}}
 				g.Spec.TLS = inherited(c, g.Spec.TLS)
+				if g.Spec.Placement != nil && *g.Spec.Placement == (StorePlacement{}) {
+					g.Spec.Placement = nil // the group would keep an empty one when the entry drops it
+				}
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

@@ -83,6 +83,20 @@ type TiProxyShutdown struct {
 	CloseSeconds *int64 `json:"closeSeconds,omitempty"`
 }
 
+// TiProxyTLS is TLS of a TiProxyGroup, of its MySQL clients, and towards TiDB servers.
+// +kubebuilder:validation:XValidation:rule="!has(self.allowedCommonNames)",message="tls.allowedCommonNames is not for TiProxy: remove it, or set security.cluster-tls.cert-allowed-cn in config, which TiProxy may have"
+type TiProxyTLS struct {
+	TLS `json:",inline"`
+	// MySQL has the proxies offer TLS to MySQL clients. A change restarts the proxies.
+	// Default: none is offered.
+	// +optional
+	MySQL *MySQLTLS `json:"mysql,omitempty"`
+	// Backend has the proxies use TLS towards TiDB servers that offer it to MySQL clients.
+	// A change restarts the proxies. Default: they use none.
+	// +optional
+	Backend *BackendTLS `json:"backend,omitempty"`
+}
+
 // TiProxyEntries are the TiProxy groups of a TidbCluster.
 type TiProxyEntries struct {
 	// TiProxy groups, named likewise with -tiproxy.
@@ -201,13 +215,33 @@ func (g *TiProxyGroup) IsClosed() bool { return g.Spec.Service != nil && g.Spec.
 // Close implements ClientGroup.
 func (g *TiProxyGroup) Close() { g.Spec.Service = closed(g.Spec.Service) }
 
+// GetMySQLTLS implements ClientGroup.
+func (g *TiProxyGroup) GetMySQLTLS() *MySQLTLS {
+	if g.Spec.TLS == nil {
+		return nil
+	}
+	return g.Spec.TLS.MySQL
+}
+
+// GetBackendTLS implements BackendGroup.
+func (g *TiProxyGroup) GetBackendTLS() *BackendTLS {
+	if g.Spec.TLS == nil {
+		return nil
+	}
+	return g.Spec.TLS.Backend
+}
+
+// GetMaxSurge implements SurgeGroup.
+func (g *TiProxyGroup) GetMaxSurge() *int32 { return g.Spec.MaxSurge }
+
 // Groups implements GroupList.
 func (l *TiProxyGroupList) Groups() []Group { return groupsOf(l.Items) }
 
 // tiproxyComponent is the component's row of ComponentTable.
 func tiproxyComponent() ComponentInfo {
 	return ComponentInfo{
-		Kind: KindTiProxyGroup, Component: ComponentTiProxy, Resource: "tiproxygroups", OwnReleases: true, Stateless: true,
+		Kind: KindTiProxyGroup, Component: ComponentTiProxy, Resource: "tiproxygroups", OwnReleases: true,
+		Stateless: true, IgnoresCommonNames: true, StatusPort: PortTiProxyAPI,
 		New:     func() Group { return &TiProxyGroup{} },
 		NewList: func() GroupList { return &TiProxyGroupList{} },
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {

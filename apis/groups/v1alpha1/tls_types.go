@@ -48,6 +48,15 @@ func CommonNames(g Group) []string {
 	return nil
 }
 
+// OthersCommonNames are those of certificates by which the members of other groups, and
+// operators, may connect; none for any.
+func OthersCommonNames(g Group) []string {
+	if info, _ := LookupComponent(g.GroupKind()); info.OwnCommonNames {
+		return nil
+	}
+	return CommonNames(g)
+}
+
 // ClientTLS is how clients that are not members connect to a cluster.
 type ClientTLS struct {
 	// ClientSecretName of the certificate with which the operators connect to the
@@ -186,30 +195,7 @@ func SourceOf(pd *PDGroup) CertificateSource {
 // CASecretName returns the Secret of a cluster's own CA.
 func CASecretName(pd *PDGroup) string { return pd.Name + "-ca-secret" }
 
-// TiDBTLS is TLS of a TiDBGroup, and of its MySQL clients.
-type TiDBTLS struct {
-	TLS `json:",inline"`
-	// MySQL has the servers offer TLS to MySQL clients. A change restarts the servers.
-	// Default: none is offered.
-	// +optional
-	MySQL *MySQLTLS `json:"mysql,omitempty"`
-}
-
-// TiProxyTLS is TLS of a TiProxyGroup, of its MySQL clients, and towards TiDB servers.
-// +kubebuilder:validation:XValidation:rule="!has(self.allowedCommonNames)",message="tls.allowedCommonNames is not for TiProxy: remove it, or set security.cluster-tls.cert-allowed-cn in config, which TiProxy may have"
-type TiProxyTLS struct {
-	TLS `json:",inline"`
-	// MySQL has the proxies offer TLS to MySQL clients. A change restarts the proxies.
-	// Default: none is offered.
-	// +optional
-	MySQL *MySQLTLS `json:"mysql,omitempty"`
-	// Backend has the proxies use TLS towards TiDB servers that offer it to MySQL clients.
-	// A change restarts the proxies. Default: they use none.
-	// +optional
-	Backend *BackendTLS `json:"backend,omitempty"`
-}
-
-// BackendTLS is TLS from TiProxy towards what MySQL clients of TiDB servers connect to.
+// BackendTLS is TLS from proxies towards what MySQL clients of TiDB servers connect to.
 type BackendTLS struct {
 	// SecretName of what the proxies connect with: ca.crt has signed what the servers show
 	// to MySQL clients, tls.crt and tls.key are shown to them. Default:
@@ -264,15 +250,8 @@ func VerifiesClients(g Group) bool {
 
 // MySQLOf returns the TLS of a group towards MySQL clients, nil for none.
 func MySQLOf(g Group) *MySQLTLS {
-	switch of := g.(type) {
-	case *TiDBGroup:
-		if of.Spec.TLS != nil {
-			return of.Spec.TLS.MySQL
-		}
-	case *TiProxyGroup:
-		if of.Spec.TLS != nil {
-			return of.Spec.TLS.MySQL
-		}
+	if of, is := g.(ClientGroup); is {
+		return of.GetMySQLTLS()
 	}
 	return nil
 }
@@ -356,8 +335,8 @@ func BackendSecretName(g Group) string {
 
 // BackendOf returns the TLS of a group towards TiDB servers, nil for none.
 func BackendOf(g Group) *BackendTLS {
-	if proxies, ok := g.(*TiProxyGroup); ok && proxies.Spec.TLS != nil {
-		return proxies.Spec.TLS.Backend
+	if of, is := g.(BackendGroup); is {
+		return of.GetBackendTLS()
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ const File = "pd.toml"
 // it would take it.
 const configAgain = time.Minute
 
-// placementRules is the item that TiFlash needs to be true.
+// placementRules is the item that some components need to be true.
 const placementRules = "replication.enable-placement-rules"
 
 // Stored is the group.Settings of PD: an Instance has the revision of a file that
@@ -110,8 +110,8 @@ func OrNothing(has string) string {
 func (c Stored) Contested(lacks []Lack) step.Outcome {
 	for _, l := range lacks {
 		for _, other := range c.s.Groups {
-			if l.Key == placementRules && other.GroupKind() == v1alpha1.KindTiFlashGroup && other.GetDeletionTimestamp() == nil {
-				return refuse(c.g, []string{l.Item.String()}, "TiFlashGroup "+other.GetName()+" needs placement rules")
+			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && other.GetDeletionTimestamp() == nil {
+				return refuse(c.g, []string{l.Item.String()}, other.GroupKind()+" "+other.GetName()+" needs placement rules")
 			}
 		}
 	}

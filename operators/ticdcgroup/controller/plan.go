@@ -27,7 +27,7 @@ func plan(g *v1alpha1.TiCDCGroup, s observation.Snapshot) (groupPlan, error) {
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiCDCGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
 	// PD keeps the changefeeds, and a store has the changes that are copied.
-	open := gate.OnTiKV(g.PDGroupName(), s.PDGroup, s.TiKVGroups)
+	open := gate.Of(g, s.PDGroup, s.TiKVGroups)
 	r.Gate, r.GateReason = open.Result, open.Reason
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	r.Component = capturesOf(g, s, open.Result)

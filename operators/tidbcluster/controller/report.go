@@ -74,9 +74,9 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 	return status, set
 }
 
-// endpoint is the address that clients connect to. TiProxyGroups come after TiDBGroups in the
-// component table, and are what clients use if there are any: of the last kind that has an
-// endpoint, the first group is taken.
+// endpoint is the address that clients connect to: of the last kind in the component table
+// that has one, the first group's. Proxies come after the servers, and are what clients use if
+// there are any.
 func endpoint(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) string {
 	out, kind := "", ""
 	for _, g := range wanted {

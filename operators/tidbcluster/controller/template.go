@@ -45,10 +45,8 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 		if equality.Semantic.DeepEqual(spec.PeerService, &v1alpha1.IPFamilies{}) {
 			spec.PeerService = nil
 		}
-		if kv, ok := g.(*v1alpha1.TiKVGroup); ok && equality.Semantic.DeepEqual(kv.Spec.Placement, &v1alpha1.StorePlacement{}) {
-			kv.Spec.Placement = nil
-		}
-		if tls := g.GetTLS(); c.Spec.TLS != nil && tls != nil && g.GroupKind() != v1alpha1.KindTiProxyGroup && len(tls.AllowedCommonNames) == 0 {
+		info, _ := v1alpha1.LookupComponent(g.GroupKind())
+		if tls := g.GetTLS(); c.Spec.TLS != nil && tls != nil && !info.IgnoresCommonNames && len(tls.AllowedCommonNames) == 0 {
 			tls.AllowedCommonNames = slices.Clone(c.Spec.TLS.AllowedCommonNames)
 		}
 		spec.Paused = spec.Paused || c.Spec.Paused

@@ -76,7 +76,7 @@ func served(g *v1alpha1.TiDBGroup, s snapshot) bool {
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPlan, error) {
-	open := gate.OnTiKV(g.PDGroupName(), s.PDGroup, s.TiKVGroups)
+	open := gate.Of(g, s.PDGroup, s.TiKVGroups)
 	missing := failover.Find(g, s.Snapshot)
 	r.Gate, r.GateReason = open.Result, open.Reason
 	if s.PDGroup != nil && served(g, s) {

@@ -38,7 +38,7 @@ func plan(g *v1alpha1.TiFlashGroup, s observation.Snapshot) (groupPlan, error) {
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
 	members := storesOf(g, s)
-	p := groupPlan{Dependencies: gate.OnTiKV(g.PDGroupName(), s.PDGroup, s.TiKVGroups)}
+	p := groupPlan{Dependencies: gate.Of(g, s.PDGroup, s.TiKVGroups)}
 	p.Start = start(g, s, p.Dependencies)
 	r.Gate, r.GateReason = p.Start.Result, p.Start.Reason
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}

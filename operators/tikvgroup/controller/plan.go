@@ -39,7 +39,7 @@ type groupPlan struct {
 func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 	template, files, problems := render(g, s.Image)
 	members := storesOf(g, s)
-	start := gate.OnPD(g.PDGroupName(), s.PDGroup)
+	start := gate.Of(g, s.PDGroup, s.TiKVGroups)
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	children, err := group.MakePlan(g, s, component.Rendering{
 		Template: template, Problems: problems, Files: files,

@@ -45,7 +45,7 @@ var (
 
 func storesOf(g *v1alpha1.TiKVGroup, s observation.Snapshot) stores {
 	c := store.New(g, s, v1alpha1.PortTiKV)
-	c.HasLeaders, c.EvictTimeout = true, evictTimeout
+	c.EvictTimeout = evictTimeout
 	c.RestartTogether = g.Spec.RestartTogether
 	if g.Spec.EvictLeaderTimeout != nil {
 		c.EvictTimeout = g.Spec.EvictLeaderTimeout.Duration

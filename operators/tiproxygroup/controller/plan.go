@@ -33,7 +33,7 @@ func plan(g *v1alpha1.TiProxyGroup, s observation.Snapshot) (groupPlan, error) {
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiProxyGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
-	open := gate.OnPD(g.PDGroupName(), s.PDGroup)
+	open := gate.Of(g, s.PDGroup, s.TiKVGroups)
 	r.Gate, r.GateReason = open.Result, open.Reason
 	if s.PDGroup != nil && g.Status.CurrentRevision != "" {
 		// Proxies that are added beside others that have served are wanted all the more
