@@ -54,7 +54,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		plan.Changes = target.Since(was, s.Revisions)
 	}
 	var difference string
-	if plan.Services, difference, err = rollout.KeptServices(g, s, r); err != nil {
+	if plan.Services, difference, err = rollout.KeptServices(g, s, r, target.Stored); err != nil {
 		return plan, err
 	}
 	if plan.Target.NewRendering == "" {
