@@ -22,6 +22,8 @@ const (
 	// made multiplies Patience for a pod that was just created: many are Ready by then, and
 	// one write reports both.
 	made = 2
+	// mirrored multiplies Patience for words that other objects have already.
+	mirrored = 2
 	// forgotten is after how long unused messages are dropped: their object is gone.
 	forgotten = time.Minute
 )
@@ -32,10 +34,16 @@ type Described interface{ DropWords() }
 // Starting is a pointer to a status that says whether it is that of a pod which was just made.
 type Starting interface{ IsStarting() bool }
 
+// Mirror is a pointer to a status whose words are those of other objects.
+type Mirror interface{ MirrorsWords() }
+
 // times is how many times as long as others words of a status wait.
 func times(of any) time.Duration {
 	if s, ok := of.(Starting); ok && s.IsStarting() {
 		return made
+	}
+	if _, ok := of.(Mirror); ok {
+		return mirrored
 	}
 	return 1
 }

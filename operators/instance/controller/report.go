@@ -35,6 +35,8 @@ type part struct {
 	Volumes            []v1alpha1.VolumeStatus `json:"volumes,omitempty"`
 	// PodIsNew says that the Instance had no pod, and that this one is not Ready: nothing acts on it.
 	PodIsNew bool `json:"-"`
+	// IsFirst says that the Instance had no status yet, and has a pod that is not Ready.
+	IsFirst bool `json:"-"`
 }
 
 // SetOperatorVersion says which version of the operator writes the status.
@@ -44,15 +46,22 @@ func (p *part) SetOperatorVersion(version string) { p.OperatorVersion = version 
 func (p *part) IsStarting() bool { return p.PodIsNew }
 
 // DropWords empties what only people read while a pod starts: the reasons that its start passes
-// through, its node, its address, its claims until they are bound, and a new pod itself.
+// through, its node, its address, its claims until they are bound, and a new pod itself, with
+// the spec that was seen of it.
 func (p *part) DropWords() {
 	p.Reason, p.Message, p.PodIP, p.NodeName = "", "", "", ""
 	if p.PodIsNew {
-		p.PodUID, p.Revision, p.MadeFrom = "", "", ""
+		p.PodUID, p.Revision, p.MadeFrom, p.ObservedGeneration, p.OperatorVersion = "", "", "", 0, ""
 	}
 	p.Conditions = slices.Clone(p.Conditions)
+	if p.IsFirst {
+		p.Conditions = nil
+	}
 	for i := range p.Conditions {
 		dropWords(&p.Conditions[i])
+		if p.PodIsNew {
+			p.Conditions[i].ObservedGeneration = 0
+		}
 	}
 	p.Volumes = slices.Clone(p.Volumes)
 	for i := range p.Volumes {
@@ -125,7 +134,8 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 		}
 	}
 	after.PodIsNew = before.PodUID == "" && !set.Is(v1alpha1.ConditionPodReady) && !deleting && !suspended
-	before.PodIsNew = after.PodIsNew
+	after.IsFirst = after.PodIsNew && after.PodUID != "" && len(before.Conditions) == 0
+	before.PodIsNew, before.IsFirst = after.PodIsNew, after.IsFirst
 	if left := podstate.GraceLeft(set, outcome, now); left > 0 && (outcome.After == 0 || left < outcome.After) {
 		outcome.After = left
 	}
