@@ -80,7 +80,7 @@ type begun struct {
 	New bool `json:"-"`
 }
 
-func (s *begun) IsStarting() bool { return s.New }
+func (s *begun) IsPassing() bool { return s.New }
 
 func TestWordsOfOthersWaitTwiceAsLong(t *testing.T) {
 	c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "c"}}

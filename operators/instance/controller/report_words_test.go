@@ -38,6 +38,16 @@ func TestOnlyTheWordsOfAPodsStartWait(t *testing.T) {
 		"that it saw a new spec of a new pod": {func(s *part) {
 			s.PodIsNew, s.PodUID, s.ObservedGeneration, s.Conditions[0].ObservedGeneration = true, "q", 2, 2
 		}, true},
+		"that it is deleted": {func(s *part) {
+			s.IsGoing, s.ObservedGeneration, s.Conditions[0].ObservedGeneration = true, 2, 2
+			s.Conditions[0].Reason = v1alpha1.ReasonPodTerminating
+			s.Conditions = append(s.Conditions, is(v1alpha1.ConditionReconciling, v1alpha1.ReasonDeleting))
+		}, true},
+		"that its pod has stopped":  {func(s *part) { s.IsGoing, s.PodUID = true, "" }, false},
+		"that its pod is ready yet": {func(s *part) { s.IsGoing, s.Conditions[0].Status = true, metav1.ConditionTrue }, false},
+		"that a user must act on it": {func(s *part) {
+			s.IsGoing, s.Conditions = true, append(s.Conditions, is(v1alpha1.ConditionStalled, "X"))
+		}, false},
 		"that it saw a new spec": {func(s *part) { s.ObservedGeneration = 2 }, false},
 		"another pod":            {func(s *part) { s.PodUID = "q" }, false},
 		"a revision":             {func(s *part) { s.Revision = "r" }, false},
@@ -51,12 +61,29 @@ func TestOnlyTheWordsOfAPodsStartWait(t *testing.T) {
 	} {
 		before, after := begun(), begun()
 		c.change(&after)
+		before.IsGoing = after.IsGoing
 		if before.PodIsNew = after.PodIsNew; before.PodIsNew {
 			before.PodUID = ""
 		}
 		before.DropWords()
 		after.DropWords()
 		assert.Equal(t, c.waits, equality.Semantic.DeepEqual(before, after), name)
+	}
+}
+
+// Whether the pod of a suspended Instance has stopped others ask for its present spec.
+func TestThatAnInstanceGoesWaitsUnlessItIsSuspended(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes []func(*observation.Snapshot)
+		goes    bool
+	}{
+		"it stays":                    {nil, false},
+		"it is deleted":               {[]func(*observation.Snapshot){deleting}, true},
+		"it is deleted and suspended": {[]func(*observation.Snapshot){deleting, suspended}, false},
+	} {
+		_, found := judge(t, step.Done(), c.changes...)
+		assert.Equal(t, c.goes, found.after.IsGoing, name)
+		assert.Equal(t, c.goes, found.before.IsGoing, name)
 	}
 }
 
