@@ -20,7 +20,7 @@ A spec flows down, conditions flow up: one operator sets a condition, and anothe
 ` + "`kubectl wait`" + ` understand every object. Argo CD calls every custom resource Healthy unless it has a check: ` + "`deploy/argocd/argocd-cm.yaml`" + `
 has one for every kind.
 
-Each condition carries the generation that it was computed for (` + "`observedGeneration`" + `). A gate accepts only a current one. The message names the
+Each condition carries the generation that it was computed for (` + "`observedGeneration`" + `), but for those of a member, which rest on no spec: ` + "`Joined`, `Healthy`, `Drained`" + `. A gate accepts only a current one. The message names the
 object that is waited for and who must act. [Troubleshooting](troubleshooting.md) says what each reason means and what to type.
 
 `)

@@ -45,11 +45,11 @@ func Budget() []Write {
 		{"tidbcluster", "patch", "pdgroups", 1, 1, "the group"},
 		{"tidbcluster", "patch", "tikvgroups", 1, 1, "the group"},
 		{"tidbcluster", "patch", "tidbgroups", 1, 1, "the group"},
-		{"tidbcluster", "patch", "tidbclusters/status", 4, 20, "a group became Ready, and what the cluster waits for: once a second while only words change"},
-		{"tidbcluster", "create", "events", 4, 6, "one for each group, Ready; UpToDate, if later"},
+		{"tidbcluster", "patch", "tidbclusters/status", 2, 12, "Ready, UpToDate, and what the cluster waits for: once in two seconds while only words change"},
+		{"tidbcluster", "create", "events", 2, 3, "the groups made; Ready; UpToDate, if it is another start of one that was so"},
 		{"instance", "create", "persistentvolumeclaims", 6, 6, "one for each volume"},
 		{"instance", "create", "pods", 8, 8, "one for each member"},
-		{"instance", "patch", "instances/status", 16, 40, "for each member: its claims, before the pod is made; its pod, with its node and address, if it is not Ready within two seconds; Ready"},
+		{"instance", "patch", "instances/status", 14, 32, "for each member: its claims, before the pod is made; its pod, with its node and address, if it is not Ready within two seconds; Ready"},
 		{"instance", "patch", "pods", 3, 3, "an initial member of PD's cluster that was bootstrapped joins from now on, whatever becomes of its volume"},
 		{"pdgroup", "patch", "instances", 6, 6, "3 Instances, and that initial members join from now on"},
 		{"pdgroup", "patch", "services", 2, 2, "the client Service and that of the peers"},
@@ -60,9 +60,9 @@ func Budget() []Write {
 		memberStatus          [2]int
 		groupStatus, recorded [2]int
 	}{
-		{"pdgroup", 0, 0, [2]int{3, 9}, [2]int{3, 12}, [2]int{3, 6}},
-		{"tikvgroup", 3, 1, [2]int{3, 9}, [2]int{3, 14}, [2]int{2, 5}},
-		{"tidbgroup", 2, 2, [2]int{2, 5}, [2]int{3, 12}, [2]int{2, 5}},
+		{"pdgroup", 0, 0, [2]int{3, 6}, [2]int{2, 10}, [2]int{2, 3}},
+		{"tikvgroup", 3, 1, [2]int{3, 6}, [2]int{2, 12}, [2]int{2, 3}},
+		{"tidbgroup", 2, 2, [2]int{2, 4}, [2]int{2, 10}, [2]int{2, 3}},
 	} {
 		if g.instances > 0 {
 			out = append(out, Write{g.name, "patch", "instances", g.instances, g.instances, "the Instances"})
@@ -73,9 +73,9 @@ func Budget() []Write {
 			Write{g.name, "patch", "configmaps", 1, 1, "the configuration, immutable"},
 			Write{g.name, "patch", "controllerrevisions", 1, 1, "the revision"},
 			Write{g.name, "patch", "poddisruptionbudgets", 1, 1, "the budget of the component"},
-			Write{g.name, "patch", "instances/status", g.memberStatus[0], g.memberStatus[1], "what PD or the server says of a member: registered, serving"},
-			Write{g.name, "patch", g.name + "s/status", g.groupStatus[0], g.groupStatus[1], "what the group waits for, members that became ready, Ready: once a second while only words change"},
-			Write{g.name, "create", "events", g.recorded[0], g.recorded[1], "the Instances made, conditions that turned"},
+			Write{g.name, "patch", "instances/status", g.memberStatus[0], g.memberStatus[1], "what PD or the server says of a member: serving; before that, if it does not within three seconds"},
+			Write{g.name, "patch", g.name + "s/status", g.groupStatus[0], g.groupStatus[1], "Ready, UpToDate, and what the group waits for: once a second while only words change"},
+			Write{g.name, "create", "events", g.recorded[0], g.recorded[1], "the Instances made; Ready; what needs a user"},
 		)
 	}
 	return out

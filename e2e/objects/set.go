@@ -110,7 +110,7 @@ func (o Set) Says(kind, name, condition, reason string, words ...string) error {
 	}
 	c := Condition(object, condition)
 	switch {
-	case c == nil, c.ObservedGeneration != object.GetGeneration():
+	case !Current(object, c):
 		return fmt.Errorf("%s %s has no current condition %s, but %s", kind, name, condition, Describe(object))
 	case c.Reason != reason:
 		return fmt.Errorf("%s %s: %s has reason %s (%s)", kind, name, condition, c.Reason, c.Message)
@@ -121,6 +121,12 @@ func (o Set) Says(kind, name, condition, reason string, words ...string) error {
 		}
 	}
 	return nil
+}
+
+// Current reports whether a condition is there and says of the object's present generation,
+// or of none: what the database says of a member rests on no spec.
+func Current(object *unstructured.Unstructured, c *metav1.Condition) bool {
+	return c != nil && (c.ObservedGeneration == 0 || c.ObservedGeneration == object.GetGeneration())
 }
 
 // Describe renders an object's conditions on one line.

@@ -268,7 +268,7 @@ func (s Says) check(o objects.Set) error {
 		return nil
 	case s.Absent:
 		return fmt.Errorf("%s has a condition %s: %s", s.Object, s.Condition, objects.Describe(object))
-	case c == nil, c.ObservedGeneration != object.GetGeneration():
+	case !objects.Current(object, c):
 		return fmt.Errorf("%s has no current condition %s, but %s", s.Object, s.Condition, objects.Describe(object))
 	case s.Status != "" && string(c.Status) != s.Status, s.Reason != "" && c.Reason != s.Reason:
 		return fmt.Errorf("%s: %s is %s (%s: %s)", s.Object, s.Condition, c.Status, c.Reason, c.Message)

@@ -118,7 +118,7 @@ func (p Paste) message(o objects.Set) string {
 		message, _ := at(object.Object, strings.Split(p.Path, ".")).(string)
 		return message
 	}
-	if c := objects.Condition(object, p.Condition); c != nil && c.ObservedGeneration == object.GetGeneration() {
+	if c := objects.Condition(object, p.Condition); objects.Current(object, c) {
 		return c.Message
 	}
 	return ""

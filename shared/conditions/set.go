@@ -30,6 +30,11 @@ func New(old []metav1.Condition, generation int64, now time.Time) *Set {
 	return &Set{old: old, generation: generation, now: metav1.NewTime(now)}
 }
 
+// NewMember returns an empty Set for what the database reports of the member of an Instance
+// that carries old. That rests on no spec, so these conditions have no generation, and an edit
+// that changes nothing of them has none of them written again.
+func NewMember(old []metav1.Condition, now time.Time) *Set { return New(old, 0, now) }
+
 // Put sets a condition. The transition time is kept while the status is.
 func (s *Set) Put(conditionType string, status metav1.ConditionStatus, reason, message string) {
 	c := metav1.Condition{

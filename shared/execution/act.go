@@ -52,7 +52,8 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 	return wait
 }
 
-// applyNeeded applies what the pods need to start, side by side.
+// applyNeeded applies what the pods need to start, side by side. The revision comes last: that
+// it is stored says that the Services are as they were rendered with it.
 func applyNeeded(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) step.Outcome {
 	var all []func() step.Outcome
 	for _, service := range plan.Services {
@@ -63,15 +64,13 @@ func applyNeeded(ctx context.Context, env operator.Env, g v1alpha1.Group, s obse
 			return applyNew(ctx, env, g, plan.ConfigMap, workload.Selector(g))
 		})
 	}
-	if plan.Revision != nil {
-		all = append(all, func() step.Outcome {
-			return applyNew(ctx, env, g, plan.Revision, workload.Selector(g))
-		})
-	}
 	if plan.Budget != nil {
 		all = append(all, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
 	}
-	return step.Parallel(all...)
+	if o := step.Parallel(all...); o.Kind != step.KindDone || plan.Revision == nil {
+		return o
+	}
+	return applyNew(ctx, env, g, plan.Revision, workload.Selector(g))
 }
 
 // applyInstances applies the Instances, side by side. wait is what is to be waited for when

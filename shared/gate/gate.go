@@ -38,20 +38,15 @@ func Require(kind string, object metav1.Object, conditions []metav1.Condition, c
 	if object.GetDeletionTimestamp() != nil {
 		return Result{Message: name + " is being deleted"}
 	}
-	c := Current(conditions, object.GetGeneration(), conditionType)
-	switch {
-	case c == nil:
-		before := meta.FindStatusCondition(conditions, conditionType)
-		return Result{
-			Message: fmt.Sprintf("%s has no current condition %s: its operator has not processed it yet", name, conditionType),
-			Lagging: before != nil && before.Status == metav1.ConditionTrue,
+	if meta.IsStatusConditionTrue(conditions, conditionType) {
+		if Current(conditions, object.GetGeneration(), conditionType) != nil {
+			return Result{Open: true}
 		}
-	case c.Status == metav1.ConditionTrue:
-		return Result{Open: true}
+		return Result{Message: fmt.Sprintf("%s has no current condition %s: its operator has not processed it yet", name, conditionType), Lagging: true}
 	}
 	// The other object's own message would change with every step that it takes,
-	// and with it the status of everything that waits. What a user must fix is
-	// worth repeating.
+	// and with it the status of everything that waits: also that its operator has not processed
+	// it yet. What a user must fix is worth repeating.
 	if stalled := Current(conditions, object.GetGeneration(), v1alpha1.ConditionStalled); stalled != nil {
 		return Result{Message: fmt.Sprintf("%s is stalled: %s", name, stalled.Message)}
 	}

@@ -29,7 +29,8 @@ func TestPDGroupGate(t *testing.T) {
 		"refuses an answer to an older generation": {pdGroup(2, 1, metav1.ConditionTrue), false, "its operator has not processed it yet"},
 		"says how to look at the other one":        {pdGroup(1, 1, metav1.ConditionFalse), false, "describe pdgroup basic-pd"},
 		"says how to fix a missing one":            {nil, false, "spec.pdGroup.name"},
-		"refuses one without any condition":        {&v1alpha1.PDGroup{}, false, "no current condition Ready"},
+		"says the same of one without conditions":  {&v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd"}}, false, "is not Ready yet"},
+		"and of one that was not Ready before":     {pdGroup(2, 1, metav1.ConditionFalse), false, "is not Ready yet"},
 		"refuses one that is being deleted":        {deleting, false, "being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func refused(r component.Rendering, why step.Outcome) planning.Plan {
 // operator would render Services otherwise that it leaves as they are.
 func groupObjects(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, target revision.Target) (out planning.Objects, difference string, err error) {
 	out.Budget = r.Budget
-	if out.Services, difference, err = rollout.KeptServices(g, s, r); err != nil {
+	if out.Services, difference, err = rollout.KeptServices(g, s, r, target.Stored); err != nil {
 		return out, "", err
 	}
 	if out.ConfigMap, err = rollout.NewConfigMap(g, s, target); err != nil {

@@ -17,8 +17,7 @@ import (
 
 // serviceRecord is how a Service was rendered, and what from.
 type serviceRecord struct {
-	// Inputs is the hash of the user's part of the spec that pods and Services
-	// were rendered from.
+	// Inputs is the hash of the part of the spec that only Services are rendered from.
 	Inputs      string             `json:"inputs"`
 	Labels      map[string]string  `json:"labels,omitempty"`
 	Annotations map[string]string  `json:"annotations,omitempty"`
@@ -27,10 +26,11 @@ type serviceRecord struct {
 
 // KeptServices returns the Services to apply. While the spec that a Service was rendered
 // from is the same, it is kept as it was rendered, so that another version of the operator
-// changes none. Each carries the record of that in an annotation. difference is the first
-// one to what this operator renders.
-func KeptServices(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (services []*corev1.Service, difference string, err error) {
-	raw, err := json.Marshal(map[string]any{"pods": r.Inputs, "service": r.ServiceInputs, "peerService": g.GetComponentSpec().PeerService})
+// changes none. Each carries the record of that in an annotation. An edit of the pods, of which
+// stored says that there is a revision already, has them rendered anew: their ports go by the
+// pods' names of them. difference is the first one to what this operator renders.
+func KeptServices(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, stored bool) (services []*corev1.Service, difference string, err error) {
+	raw, err := json.Marshal(map[string]any{"service": r.ServiceInputs, "peerService": g.GetComponentSpec().PeerService})
 	if err != nil {
 		return nil, "", fmt.Errorf("encode the spec of the Services: %w", err)
 	}
@@ -41,7 +41,7 @@ func KeptServices(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 	for _, rendered := range r.Services {
 		wanted := serviceRecord{inputs, rendered.Labels, rendered.Annotations, rendered.Spec}
 		record := wanted
-		if live := s.Services[rendered.Name]; live != nil && workload.IsOwned(g, live) {
+		if live := s.Services[rendered.Name]; stored && live != nil && workload.IsOwned(g, live) {
 			var old serviceRecord
 			// A record that cannot be read is not ours, and is replaced.
 			if err := json.Unmarshal([]byte(live.Annotations[v1alpha1.AnnotationRendering]), &old); err == nil && old.Inputs == inputs {

@@ -12,11 +12,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// States of a member, as an Instance shows them.
-const (
-	stateServing  = "Serving"
-	stateStarting = "Starting"
-)
+// stateServing is the state of a member that serves, as an Instance shows it.
+const stateServing = "Serving"
 
 // Report reports the member of every Instance. The database keeps no membership of them:
 // one serves when its readiness probe says so, and leaves on request. drained are
@@ -24,14 +21,14 @@ const (
 func Report(g v1alpha1.Group, instances []*v1alpha1.Instance, drained map[string]bool, port int32, now time.Time) []groupstatus.Member {
 	var out []groupstatus.Member
 	for _, i := range instances {
-		set := conditions.New(i.Status.Conditions, i.Generation, now)
+		set := conditions.NewMember(i.Status.Conditions, now)
 		switch {
 		case drained[i.Name]:
 			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "nothing depends on the server: it drains its connections as it stops")
 		case meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionDrained) != nil:
 			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the server stays")
 		}
-		state := stateStarting
+		state := v1alpha1.MemberStarting
 		if c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady); c != nil && c.Status == "True" {
 			state = stateServing
 		}

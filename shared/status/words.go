@@ -19,9 +19,11 @@ const (
 	// its pod exists, begun from then on. The Instance and its group report what blocks the
 	// start.
 	unmade, begun = 5, 3
-	// made multiplies Patience for a pod that was just created: many are Ready by then, and
-	// one write reports both.
-	made = 2
+	// passing multiplies Patience for a pod that was just created, or stops for good: many are
+	// Ready by then, or have stopped, and one write reports both.
+	passing = 2
+	// mirrored multiplies Patience for words that other objects have already.
+	mirrored = 2
 	// forgotten is after how long unused messages are dropped: their object is gone.
 	forgotten = time.Minute
 )
@@ -29,13 +31,20 @@ const (
 // Described is a pointer to a status of which a part is words for people.
 type Described interface{ DropWords() }
 
-// Starting is a pointer to a status that says whether it is that of a pod which was just made.
-type Starting interface{ IsStarting() bool }
+// Passing is a pointer to a status that says whether another one follows soon: that of a pod which
+// was just made, or stops for good.
+type Passing interface{ IsPassing() bool }
+
+// Mirror is a pointer to a status whose words are those of other objects.
+type Mirror interface{ MirrorsWords() }
 
 // times is how many times as long as others words of a status wait.
 func times(of any) time.Duration {
-	if s, ok := of.(Starting); ok && s.IsStarting() {
-		return made
+	if s, ok := of.(Passing); ok && s.IsPassing() {
+		return passing
+	}
+	if _, ok := of.(Mirror); ok {
+		return mirrored
 	}
 	return 1
 }

@@ -18,8 +18,11 @@ import (
 func starting(message string) v1alpha1.PDGroupStatus {
 	return v1alpha1.PDGroupStatus{GroupStatus: v1alpha1.GroupStatus{
 		ObservedGeneration: 1, OperatorVersion: "v2", Reason: "Progressing", Message: message, Replicas: 2, ReadyReplicas: 1,
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Progressing", Message: message}},
-	}}
+		Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Progressing", Message: message},
+			{Type: v1alpha1.ConditionDependenciesReady, Status: metav1.ConditionFalse, Reason: "WaitingForPDGroup", Message: "it is not Ready"},
+		},
+	}, Members: []v1alpha1.PDMember{{Name: "a-0"}}}
 }
 
 func TestOnlyWordsWait(t *testing.T) {
@@ -41,7 +44,12 @@ func TestOnlyWordsWait(t *testing.T) {
 		"the generation":         {change: func(s *v1alpha1.PDGroupStatus) { s.ObservedGeneration = 2 }},
 		"that of a condition":    {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions[0].ObservedGeneration = 2 }},
 		"members that are ready": {change: func(s *v1alpha1.PDGroupStatus) { s.ReadyReplicas = 2 }, waits: true},
-		"that none is ready":     {change: func(s *v1alpha1.PDGroupStatus) { s.ReadyReplicas = 0 }},
+		"that none is ready":     {change: func(s *v1alpha1.PDGroupStatus) { s.ReadyReplicas = 0 }, waits: true},
+		"what it waits for":      {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions[1].Status = metav1.ConditionTrue }, waits: true},
+		"that it is not known":   {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions[1].Status = metav1.ConditionUnknown }},
+		"PD's leader":            {change: func(s *v1alpha1.PDGroupStatus) { s.Leader = "a-0" }, waits: true},
+		"that PD calls one well": {change: func(s *v1alpha1.PDGroupStatus) { s.Members = []v1alpha1.PDMember{{Name: "a-0", Healthy: true}} }, waits: true},
+		"which members PD lists": {change: func(s *v1alpha1.PDGroupStatus) { s.Members = []v1alpha1.PDMember{{Name: "a-1"}} }},
 		"a revision":             {change: func(s *v1alpha1.PDGroupStatus) { s.UpdateRevision = "b" }},
 	} {
 		g := group()
@@ -72,7 +80,16 @@ type begun struct {
 	New bool `json:"-"`
 }
 
-func (s *begun) IsStarting() bool { return s.New }
+func (s *begun) IsPassing() bool { return s.New }
+
+func TestWordsOfOthersWaitTwiceAsLong(t *testing.T) {
+	c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "c"}}
+	d := newDesk(t, c)
+	d.Words = status.NewWords(func() time.Time { return time.Unix(1800000000, 0) }, time.Second)
+	wait, err := d.Write(t.Context(), c, &c.Status, &v1alpha1.TidbClusterStatus{OperatorVersion: d.Version, ClusterID: "1", Endpoint: "a:4000", Message: "it starts"}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 2*time.Second, wait)
+}
 
 func TestThatAPodWasMadeWaitsTwiceAsLong(t *testing.T) {
 	for starting, want := range map[bool]time.Duration{true: 2 * time.Second, false: time.Second} {

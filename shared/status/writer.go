@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 )
 
 // Writer writes status as one field owner.
@@ -74,14 +75,33 @@ func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, 
 	if _, err := send(ctx, c.object, c.after); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
-	ready := meta.IsStatusConditionTrue(c.transitions, v1alpha1.ConditionReady)
 	for _, t := range c.transitions {
-		if ready && t.Type == v1alpha1.ConditionUpToDate && t.Status == metav1.ConditionTrue {
-			continue // what has started is so, and one Event tells it
+		if c.follows(t) {
+			Note(logr.FromContextOrDiscard(ctx), About{Object: c.object, Reason: t.Reason}, "%s is %s: %s", t.Type, t.Status, t.Message)
+			continue
 		}
 		w.transition(ctx, c.object, t)
 	}
 	return 0, nil
+}
+
+// beginning is how soon after it was made an object says for the first time what it waits for.
+const beginning = 10 * time.Second
+
+// follows reports whether a condition that has turned is part of a start, of which the Event
+// that the object is Ready tells: it turned True with Ready, or the object is Ready already and
+// has not matched its spec since it was made.
+func (c change) follows(t metav1.Condition) bool {
+	info, _ := v1alpha1.LookupCondition(t.Type)
+	if t.Type == v1alpha1.ConditionReady || t.Status != metav1.ConditionTrue || info.Polarity == v1alpha1.NegativePolarity {
+		return false
+	}
+	if meta.IsStatusConditionTrue(c.transitions, v1alpha1.ConditionReady) {
+		return true
+	}
+	was := meta.FindStatusCondition(conditions.Of(c.object), v1alpha1.ConditionUpToDate)
+	return t.Type == v1alpha1.ConditionUpToDate && was != nil && meta.IsStatusConditionTrue(conditions.Of(c.object), v1alpha1.ConditionReady) &&
+		was.LastTransitionTime.Sub(c.object.GetCreationTimestamp().Time) < beginning
 }
 
 // transition records an Event for a condition that changed.
@@ -113,11 +133,11 @@ type memberPart struct {
 }
 
 // WriteMember applies the group operator's part of an Instance's status: the
-// member and the member conditions. That a new member does not serve yet waits: WriteMember
-// returns how soon it is to be called again.
-func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, member *v1alpha1.MemberStatus, conditions []metav1.Condition) (time.Duration, error) {
+// member and the member conditions. That a new member does not serve yet waits, and so does its
+// state, which no operator acts on: WriteMember returns how soon it is to be called again.
+func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, member *v1alpha1.MemberStatus, said []metav1.Condition) (time.Duration, error) {
 	before := memberPart{Member: instance.Status.Member}
-	for _, c := range conditions {
+	for _, c := range said {
 		if have := meta.FindStatusCondition(instance.Status.Conditions, c.Type); have != nil {
 			before.Conditions = append(before.Conditions, *have)
 		}
@@ -125,13 +145,13 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 	for _, kind := range []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy, v1alpha1.ConditionDrained} {
 		// One that no longer holds is removed, as when a removal is withdrawn.
 		have := meta.FindStatusCondition(instance.Status.Conditions, kind)
-		if have != nil && meta.FindStatusCondition(conditions, kind) == nil {
+		if have != nil && meta.FindStatusCondition(said, kind) == nil {
 			before.Conditions = append(before.Conditions, *have)
 		}
 	}
-	after := memberPart{Conditions: conditions, Member: member}
+	after := memberPart{Conditions: said, Member: member}
 	same := equality.Semantic.DeepEqual(before, after)
-	if wait := w.Words.waitForMember(instance, !same && before.empty() && after.starting()); wait > 0 {
+	if wait := w.Words.waitForMember(instance, !same && (before.empty() && after.starting() || before.equalsButState(after))); wait > 0 {
 		return wait, nil
 	}
 	if same {
@@ -144,8 +164,20 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 // empty reports whether the status has nothing about a member.
 func (p memberPart) empty() bool { return p.Member == nil && len(p.Conditions) == 0 }
 
-// starting reports whether no more is said of a member than that it does not serve yet.
+// starting reports whether no more is said of a member than that it does not serve yet. Of one
+// that the database keeps no list of, its state alone says so.
 func (p memberPart) starting() bool {
 	return meta.FindStatusCondition(p.Conditions, v1alpha1.ConditionDrained) == nil &&
-		slices.ContainsFunc(p.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
+		(p.Member != nil && p.Member.State == v1alpha1.MemberStarting ||
+			slices.ContainsFunc(p.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue }))
+}
+
+// equalsButState reports whether of a member that is known no more differs than its state.
+func (p memberPart) equalsButState(other memberPart) bool {
+	if p.Member == nil || other.Member == nil || !equality.Semantic.DeepEqual(p.Conditions, other.Conditions) {
+		return false
+	}
+	was, is := *p.Member, *other.Member
+	was.State, is.State = "", ""
+	return was == is
 }

@@ -199,13 +199,76 @@ func TestThatANewMemberDoesNotServeYetWaits(t *testing.T) {
 	assert.Equal(t, 1, d.sent, "that it has left is said at once")
 }
 
-// What has started is up to date, and one Event tells both.
-func TestReadyAndUpToDateAtOnceAreOneEvent(t *testing.T) {
-	g := group()
-	d := newDesk(t, g)
+// One Event tells of a start: what turns with Ready, or is up to date for the first time after
+// that, makes none. What a user must do is told in any case, and the end of a roll.
+func TestAStartIsOneEvent(t *testing.T) {
+	made := time.Date(2026, 1, 2, 2, 13, 0, 0, time.UTC)
+	after := func(seconds int) metav1.Time { return metav1.NewTime(made.Add(time.Duration(seconds) * time.Second)) }
 	ready, updated := condition(v1alpha1.ConditionReady, "True", "Ready"), condition(v1alpha1.ConditionUpToDate, "True", "UpToDate")
-	require.NoError(t, d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "1"}, ready, updated))
-	assert.Len(t, d.events(), 1)
-	require.NoError(t, d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "2"}, updated))
-	assert.Len(t, d.events(), 1, "the end of a roll is told")
+	bootstrapped, stalled := condition(v1alpha1.ConditionBootstrapped, "True", "Bootstrapped"), condition(v1alpha1.ConditionStalled, "True", "InvalidSpec")
+	for name, c := range map[string]struct {
+		// was Ready, and since when not UpToDate.
+		was   metav1.ConditionStatus
+		since metav1.Time
+		turn  []metav1.Condition
+		told  int
+	}{
+		"all at once":                                 {"False", after(1), []metav1.Condition{ready, updated, bootstrapped}, 1},
+		"with something for a user":                   {"False", after(1), []metav1.Condition{ready, bootstrapped, stalled}, 2},
+		"the rest of a start":                         {"True", after(1), []metav1.Condition{updated}, 0},
+		"the end of a roll":                           {"True", after(60), []metav1.Condition{updated}, 1},
+		"an object that is up to date and not Ready":  {"False", after(1), []metav1.Condition{updated}, 1},
+		"something else that turns later":             {"True", after(1), []metav1.Condition{bootstrapped}, 1},
+		"something for a user in the rest of a start": {"True", after(1), []metav1.Condition{updated, stalled}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group()
+			g.CreationTimestamp = metav1.NewTime(made)
+			g.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, c.was, "x"), condition(v1alpha1.ConditionUpToDate, "False", "x")}
+			g.Status.Conditions[1].LastTransitionTime = c.since
+			d := newDesk(t, g)
+			require.NoError(t, d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "1"}, c.turn...))
+			assert.Len(t, d.events(), c.told)
+		})
+	}
+}
+
+// What the database says of a member's state only people read.
+func TestTheStateOfAMemberWaits(t *testing.T) {
+	now := time.Unix(1800000000, 0)
+	joined := condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined)
+	begin := func(is *v1alpha1.MemberStatus) (*desk, func(state string, c ...metav1.Condition) time.Duration) {
+		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0", UID: "i"}, Status: v1alpha1.InstanceStatus{PodUID: "pod", Member: is}}
+		if is != nil {
+			i.Status.Conditions = []metav1.Condition{joined}
+		}
+		d := newDesk(t, i)
+		d.Words = status.NewWords(func() time.Time { return now }, time.Second)
+		return d, func(state string, c ...metav1.Condition) time.Duration {
+			wait, err := d.WriteMember(t.Context(), i, &v1alpha1.MemberStatus{ID: "1", State: state}, c)
+			require.NoError(t, err)
+			return wait
+		}
+	}
+	d, write := begin(&v1alpha1.MemberStatus{ID: "1", State: "Follower"})
+	assert.Equal(t, 3*time.Second, write("Leader", joined))
+	assert.Zero(t, write("Follower", joined), "it is so again")
+	assert.Zero(t, d.sent)
+	assert.Equal(t, 3*time.Second, write("Leader", joined))
+	now = now.Add(3 * time.Second)
+	assert.Zero(t, write("Leader", joined))
+	assert.Equal(t, 1, d.sent)
+
+	d, write = begin(&v1alpha1.MemberStatus{ID: "2", State: "Follower"})
+	assert.Zero(t, write("Leader", joined))
+	assert.Equal(t, 1, d.sent, "another ID is no state")
+
+	d, write = begin(&v1alpha1.MemberStatus{ID: "1", State: "Follower"})
+	assert.Zero(t, write("Leader", condition(v1alpha1.ConditionJoined, "False", v1alpha1.ReasonMemberNotListed)))
+	assert.Equal(t, 1, d.sent, "a condition that turns is no state")
+
+	d, write = begin(nil)
+	assert.Equal(t, 3*time.Second, write(v1alpha1.MemberStarting))
+	assert.Zero(t, write("Serving"))
+	assert.Equal(t, 1, d.sent, "that a server serves is said at once")
 }

@@ -25,7 +25,7 @@ func Members(matches []Match, drained map[string]bool, waiting map[string]string
 	out := make([]groupstatus.Member, 0, len(matches))
 	for _, m := range matches {
 		v := m.Judge()
-		set := conditions.New(m.Instance.Status.Conditions, m.Instance.Generation, now)
+		set := conditions.NewMember(m.Instance.Status.Conditions, now)
 		if v.Joined {
 			set.True(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists store "+m.Store.ID)
 		} else {

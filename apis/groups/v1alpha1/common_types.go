@@ -578,12 +578,18 @@ type GroupStatus struct {
 // SetOperatorVersion says which version of the operator writes the status.
 func (s *GroupStatus) SetOperatorVersion(version string) { s.OperatorVersion = version }
 
-// DropWords empties what of the status only people read. Operators ask whether a member is
-// ready, and not how many.
+// DropWords empties what of the status only people read. Operators ask whether a group is
+// Ready, and neither how many members are nor what it waits for.
 func (s *GroupStatus) DropWords() {
-	s.ReadyReplicas = min(s.ReadyReplicas, 1)
-	s.Reason, s.Message, s.Updated, s.Replicas, s.UpdatedReplicas = "", "", "", 0, 0
+	s.Reason, s.Message, s.Updated, s.Replicas, s.ReadyReplicas, s.UpdatedReplicas = "", "", "", 0, 0, 0
 	s.Conditions = withoutWords(s.Conditions)
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		// For how long one is Unknown, its operator counts.
+		if (c.Type == ConditionDependenciesReady || c.Type == ConditionStoresHealthy) && c.Status != metav1.ConditionUnknown {
+			c.Status, c.LastTransitionTime = "", metav1.Time{}
+		}
+	}
 }
 
 // withoutWords returns conditions without reasons and messages.

@@ -221,6 +221,10 @@ type VolumeStatus struct {
 	Nodes []string `json:"nodes,omitempty"`
 }
 
+// MemberStarting is the State of a member that does not serve yet, where the database keeps no
+// list of its members.
+const MemberStarting = "Starting"
+
 // MemberStatus is a member as the database knows it.
 type MemberStatus struct {
 	// ID of the member or store, in decimal.
@@ -230,7 +234,7 @@ type MemberStatus struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 	// State in the component's own words (PD: Leader, Follower; stores: Up,
-	// Disconnected, Down, Offline, Tombstone).
+	// Disconnected, Down, Offline, Tombstone). It may be some seconds old.
 	// +optional
 	State string `json:"state,omitempty"`
 	// Address that it advertises.

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -113,6 +114,15 @@ type PDGroupStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClientSecretName string `json:"clientSecretName,omitempty"`
+}
+
+// DropWords empties what of the status only people read. Operators ask which members PD lists.
+func (s *PDGroupStatus) DropWords() {
+	s.GroupStatus.DropWords()
+	s.Leader, s.Members = "", slices.Clone(s.Members)
+	for i := range s.Members {
+		s.Members[i] = PDMember{Name: s.Members[i].Name}
+	}
 }
 
 // Schemes of URLs.

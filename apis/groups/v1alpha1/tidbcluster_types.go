@@ -159,9 +159,12 @@ func (s *TidbClusterStatus) SetOperatorVersion(version string) { s.OperatorVersi
 
 // DropWords empties what of the status only people read.
 func (s *TidbClusterStatus) DropWords() {
-	s.Reason, s.Message, s.Updated, s.Version, s.Groups = "", "", "", "", nil
+	s.Reason, s.Message, s.Updated, s.Version, s.ClusterID, s.Endpoint, s.Groups = "", "", "", "", "", "", nil
 	s.Conditions = withoutWords(s.Conditions)
 }
+
+// MirrorsWords says that the words of the status are those of the groups.
+func (s *TidbClusterStatus) MirrorsWords() {}
 
 // GroupSummary mirrors one group.
 type GroupSummary struct {

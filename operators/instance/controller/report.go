@@ -35,24 +35,45 @@ type part struct {
 	Volumes            []v1alpha1.VolumeStatus `json:"volumes,omitempty"`
 	// PodIsNew says that the Instance had no pod, and that this one is not Ready: nothing acts on it.
 	PodIsNew bool `json:"-"`
+	// IsGoing says that the Instance is being deleted: of that operators act on its pod and on who
+	// must act.
+	IsGoing bool `json:"-"`
+	// IsFirst says that the Instance had no status yet, and has a pod that is not Ready.
+	IsFirst bool `json:"-"`
 }
 
 // SetOperatorVersion says which version of the operator writes the status.
 func (p *part) SetOperatorVersion(version string) { p.OperatorVersion = version }
 
-// IsStarting reports whether the status is that of a pod that was just made.
-func (p *part) IsStarting() bool { return p.PodIsNew }
+// IsPassing reports whether the status is that of a pod that was just made, or soon ends.
+func (p *part) IsPassing() bool { return p.PodIsNew || p.IsGoing }
 
 // DropWords empties what only people read while a pod starts: the reasons that its start passes
-// through, its node, its address, its claims until they are bound, and a new pod itself.
+// through, its node, its address, its claims until they are bound, and a new pod itself, with
+// the spec that was seen of it.
 func (p *part) DropWords() {
 	p.Reason, p.Message, p.PodIP, p.NodeName = "", "", "", ""
 	if p.PodIsNew {
-		p.PodUID, p.Revision, p.MadeFrom = "", "", ""
+		p.PodUID, p.Revision, p.MadeFrom, p.ObservedGeneration, p.OperatorVersion = "", "", "", 0, ""
 	}
 	p.Conditions = slices.Clone(p.Conditions)
+	if p.IsFirst {
+		p.Conditions = nil
+	}
+	if p.IsGoing {
+		p.ObservedGeneration, p.OperatorVersion = 0, ""
+		p.Conditions = slices.DeleteFunc(p.Conditions, func(c metav1.Condition) bool {
+			return c.Type == v1alpha1.ConditionReconciling || c.Type == v1alpha1.ConditionUpToDate
+		})
+	}
 	for i := range p.Conditions {
 		dropWords(&p.Conditions[i])
+		if p.PodIsNew || p.IsGoing {
+			p.Conditions[i].ObservedGeneration = 0
+		}
+		if p.IsGoing {
+			p.Conditions[i].Reason = ""
+		}
 	}
 	p.Volumes = slices.Clone(p.Volumes)
 	for i := range p.Volumes {
@@ -125,7 +146,10 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 		}
 	}
 	after.PodIsNew = before.PodUID == "" && !set.Is(v1alpha1.ConditionPodReady) && !deleting && !suspended
-	before.PodIsNew = after.PodIsNew
+	after.IsFirst = after.PodIsNew && after.PodUID != "" && len(before.Conditions) == 0
+	// That a suspended one has stopped others rely on, for its present spec.
+	after.IsGoing = deleting && !instance.Spec.Suspended
+	before.PodIsNew, before.IsFirst, before.IsGoing = after.PodIsNew, after.IsFirst, after.IsGoing
 	if left := podstate.GraceLeft(set, outcome, now); left > 0 && (outcome.After == 0 || left < outcome.After) {
 		outcome.After = left
 	}

@@ -61,7 +61,8 @@ func plan(g *v1alpha1.PDGroup, s observation.Snapshot) (groupPlan, error) {
 		p.ClusterID = bootstrap.ClusterID(g, s)
 		p.Plan, err = recovery.Plan(g, s)
 		if err == nil && !g.Spec.Paused {
-			p.Late, _, err = rollout.KeptServices(g, s, component.Rendering{Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
+			// What has changed for the pods comes after the recovery.
+			p.Late, _, err = rollout.KeptServices(g, s, component.Rendering{Services: services(g), ServiceInputs: g.Spec.Service}, true)
 		}
 	} else {
 		p, err = planWith(g, s, rendering(g, s))

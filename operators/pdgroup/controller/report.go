@@ -125,7 +125,7 @@ func unmet(set *conditions.Set, condition string) step.Outcome {
 func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
 	var out []groupstatus.Member
 	for _, i := range s.Instances {
-		set := conditions.New(i.Status.Conditions, i.Generation, now)
+		set := conditions.NewMember(i.Status.Conditions, now)
 		m := groupstatus.Member{Instance: i, Status: i.Status.Member}
 		runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
 		switch {

@@ -47,6 +47,7 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 		}
 		worst = step.Worst(worst, o)
 	}
+	r.tellMade(c, p.Apply)
 	var work []func() step.Outcome
 	for _, g := range p.Keep {
 		work = append(work, func() step.Outcome { return r.mark(ctx, g, c.Name) })
@@ -103,12 +104,25 @@ func (r *Reconciler) unrestored(ctx context.Context, c *v1alpha1.TidbCluster, na
 // applyKind applies the groups of a kind whose change is chosen.
 func (r *Reconciler) applyKind(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan, kind string, chosen func(groupChange) bool) step.Outcome {
 	var work []func() step.Outcome
-	for _, change := range p.Apply {
-		if change.desired.GroupKind() == kind && chosen(change) {
+	for at := range p.Apply {
+		if change := &p.Apply[at]; change.desired.GroupKind() == kind && chosen(*change) {
 			work = append(work, func() step.Outcome { return r.applyGroup(ctx, c, change) })
 		}
 	}
 	return step.Parallel(work...)
+}
+
+// tellMade records the groups that were made together in one Event.
+func (r *Reconciler) tellMade(c *v1alpha1.TidbCluster, changes []groupChange) {
+	var names []string
+	for _, change := range changes {
+		if change.made {
+			names = append(names, change.desired.GroupKind()+" "+change.desired.GetName())
+		}
+	}
+	if len(names) > 0 {
+		r.Recorder.Eventf(c, nil, corev1.EventTypeNormal, string(apply.Created), "Apply", "Created %s", strings.Join(names, ", "))
+	}
 }
 
 // suspends reports whether a change suspends a group that exists.
@@ -127,7 +141,7 @@ func opens(c *v1alpha1.TidbCluster, change groupChange) bool {
 	return is && live.IsClosed() && !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change groupChange) step.Outcome {
+func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change *groupChange) step.Outcome {
 	name := change.desired.GroupKind() + " " + change.desired.GetName()
 	var live client.Object
 	if change.live != nil {
@@ -145,11 +159,14 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	switch {
 	case err != nil:
 		return unapplied(err, "", name)
-	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation && !opens(c, change):
+	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation && !opens(c, *change):
 		// The cluster says what it said before: the group was changed.
 		edit := origin.Of(change.desired)
 		r.Recorder.Eventf(change.live, c, corev1.EventTypeWarning, "SetBack", "Apply", "%s is set back to what TidbCluster %s says; change it there, in %s: %s", name, c.Name, strings.TrimSuffix(edit.Field(""), "."), edit.Edit())
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonProgressing, name+" has just been set back")
+	case result == apply.Created:
+		change.made = true
+		return step.Wait("groups", waitDeadline, v1alpha1.ReasonProgressing, name+" has just been changed")
 	case result != apply.Unchanged:
 		r.Recorder.Eventf(c, change.desired, corev1.EventTypeNormal, string(result), "Apply", "%s %s", result, name)
 		// The plan rests on what the group said of its old spec.

@@ -301,7 +301,7 @@ func TestAGroupThatTheCacheHasNotSeenYetIsNotTaken(t *testing.T) {
 	theirs.SetOwnerReferences(nil)
 	s.Create(theirs)
 	r := &Reconciler{Env: operator.Env{Client: s.Client, Live: s.Client, Name: "tidbcluster"}}
-	o := r.applyGroup(t.Context(), c, groupChange{desired: groups(c)[0]})
+	o := r.applyGroup(t.Context(), c, &groupChange{desired: groups(c)[0]})
 	assert.Equal(t, step.KindAfter, o.Kind, o.Message)
 	there := &v1alpha1.PDGroup{}
 	require.NoError(t, s.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), there))

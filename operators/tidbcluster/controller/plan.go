@@ -30,7 +30,11 @@ type clusterPlan struct {
 	Outcome step.Outcome
 }
 
-type groupChange struct{ desired, live v1alpha1.Group }
+type groupChange struct {
+	desired, live v1alpha1.Group
+	// made says that the group was made: act notes it.
+	made bool
+}
 
 // plan decides what to do about a TidbCluster. It is pure.
 func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {

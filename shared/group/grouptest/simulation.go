@@ -142,7 +142,7 @@ func (s *Simulation) Report(seen observation.Snapshot, plan planning.Plan) *cond
 		if at := slices.IndexFunc(seen.Instances, func(x *v1alpha1.Instance) bool { return x.UID == i.UID }); at < 0 {
 			continue
 		}
-		member := conditions.New(i.Status.Conditions, i.Generation, s.Now)
+		member := conditions.NewMember(i.Status.Conditions, s.Now)
 		if plan.Drained[name] {
 			member.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the member has left")
 		} else if i.Spec.Retire {

@@ -39,7 +39,8 @@ func Check(obj *unstructured.Unstructured) []string {
 }
 
 // setByOwnOperator says whether the operator of the object's own kind sets the
-// condition. On an Instance, its group's operator may well be the first to write.
+// condition. On an Instance, its group's operator may well be the first to write, and its
+// conditions rest on what the database says, so that they have no generation.
 func setByOwnOperator(condition metav1.Condition) bool {
 	switch condition.Type {
 	case groups.ConditionJoined, groups.ConditionHealthy, groups.ConditionDrained:
@@ -137,7 +138,7 @@ func (c *checker) each(conditions []metav1.Condition) {
 			c.report("%s has status %q", condition.Type, condition.Status)
 		}
 		switch generation := c.obj.GetGeneration(); {
-		case condition.ObservedGeneration <= 0:
+		case condition.ObservedGeneration <= 0 && setByOwnOperator(condition):
 			c.report("%s has no observedGeneration", condition.Type)
 		case condition.ObservedGeneration > generation:
 			c.report("%s has observedGeneration %d, but the object's generation is only %d",

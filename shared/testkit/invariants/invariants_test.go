@@ -87,6 +87,7 @@ func TestCheck(t *testing.T) {
 		"Stalled is absent rather than Unknown":         {object(ready, upToDate, condition("Stalled", "Unknown", "InvalidSpec")), []string{"Stalled is Unknown"}},
 		"Paused is absent rather than False":            {object(ready, upToDate, condition("Paused", "False", "Paused")), []string{"Paused is False"}},
 		"a generation is observed":                      {object(ready, condition("UpToDate", "True", "UpToDate", with("observedGeneration", int64(0)))), []string{"UpToDate has no observedGeneration"}},
+		"what the database says has no generation":      {instance(condition("Drained", "False", "NotDrained", with("observedGeneration", nil))), nil},
 		"no generation is observed before it exists":    {object(ready, condition("UpToDate", "True", "UpToDate", with("observedGeneration", int64(4)))), []string{"observedGeneration 4, but the object's generation is only 3"}},
 		"a reason is there":                             {object(ready, condition("UpToDate", "True", "")), []string{`reason ""`, "not one of its documented"}},
 		"a reason is one CamelCase word":                {object(ready, condition("UpToDate", "True", "up to date")), []string{`reason "up to date"`, "not one of its documented"}},

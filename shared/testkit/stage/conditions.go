@@ -56,7 +56,7 @@ func Verdict(o client.Object, kind string) string {
 	switch {
 	case c == nil:
 		return "none"
-	case c.ObservedGeneration != o.GetGeneration():
+	case c.ObservedGeneration != 0 && c.ObservedGeneration != o.GetGeneration(): // what the database says has none
 		return "old"
 	}
 	return string(c.Status) + "/" + c.Reason
