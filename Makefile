@@ -74,7 +74,8 @@ test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@echo "testing $(MODULES), in this order; e2e begins with $(LASTING), and tells nothing for some ten minutes on two cores"
 	@# Packages that take minutes come first, and three run at a time: many of them wait more than they compute.
-	$(call each,test,go test -p 3 -timeout 30m $$([ $$module != e2e ] || echo $(LASTING)) ./...)
+	@# PAGES tells the tests of deploy that a page has changed: Go looks for changes only in their own module.
+	$(call each,test,PAGES="$$(cat ../*.md ../docs/*.md ../docs/*/*.md | cksum)" go test -p 3 -timeout 30m $$([ $$module != e2e ] || echo $(LASTING)) ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
 	@# These read files of other modules, by which Go does not tell that a result is outdated.
 	go -C e2e test -count=1 ./mutants ./architecture ./remedy

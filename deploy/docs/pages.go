@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -74,11 +75,12 @@ type Command struct {
 
 const (
 	// stub takes the place of kubectl: it writes down the line and its arguments, and
-	// prints nothing.
-	stub = "#!/bin/bash\n{ printf '%s\\0' \"${AT:-2}\" \"$@\"; printf '\\1\\0'; } >>\"$RECORD\"\n"
-	// prelude is the first line of every block: kubectl learns its line, and a program that
+	// becomes another program if there is one.
+	stub = "#!/bin/bash\n{ printf '%s\\0' \"$AT\" \"$@\"; printf '\\1\\0'; } >>\"$RECORD\"\n" +
+		"[ -z \"$KUBECTL\" ] || exec \"$KUBECTL\" \"$@\"\n"
+	// prelude is the first line of the script: kubectl learns its line, and a program that
 	// is missing is written down.
-	prelude = `kubectl() { AT=${BASH_LINENO[0]} command kubectl "$@"; }; command_not_found_handle() { echo "$1" >>"$MISSING"; return 127; }`
+	prelude = `kubectl() { AT=$((BASH_LINENO[0] - 1)) command kubectl "$@"; }; command_not_found_handle() { echo "line $((BASH_LINENO[0] - 1)): no program $1" >>"$MISSING"; return 127; }`
 )
 
 // programs are those, beside kubectl, date and bash, that pages may name. None is run.
@@ -86,35 +88,89 @@ func programs() []string {
 	return []string{"base64", "curl", "git", "go", "grep", "make", "mysql", "openssl", "sort", "tail"}
 }
 
-// Commands runs every sh and bash block of a page with a kubectl that only writes down its
-// arguments, and returns what kubectl was told. Of other programs only date and bash are
-// run. It is an error if a block is not the shell's language, or names a program that is
-// not in the list.
+// Shell is where the commands of a page are run. Of other programs than kubectl only date
+// and bash are run. As it is made, kubectl only writes down its arguments.
+type Shell struct {
+	// Kubectl is the program that kubectl becomes. It finds the line of the page in AT.
+	Kubectl string
+	// Env is what Kubectl has in its environment, beside PATH.
+	Env []string
+	// Dir is where the commands are run: in an empty folder, if it is not said.
+	Dir string
+}
+
+// Commands returns what the sh and bash blocks of a page tell kubectl.
 func Commands(ctx context.Context, page string) ([]Command, error) {
+	return Shell{}.Blocks(ctx, page)
+}
+
+// Blocks runs all sh and bash blocks of a page, one after the other in one shell, and returns
+// what kubectl was told. It is an error if a block is not the
+// shell's language, or names a program that is not in the list.
+func (s Shell) Blocks(ctx context.Context, page string) ([]Command, error) {
+	var script strings.Builder
+	line := 1
+	for _, block := range Blocks(page, "sh", "bash") {
+		if out, err := exec.CommandContext(ctx, "bash", "-n", "-c", block.Text).CombinedOutput(); err != nil { //nolint:gosec // a page of the repository
+			return nil, fmt.Errorf("line %d: %w: %s\n%s", block.Line, err, out, block.Text)
+		}
+		script.WriteString(strings.Repeat("\n", block.Line-line) + block.Text)
+		line = block.Line + strings.Count(block.Text, "\n")
+	}
+	return s.run(ctx, script.String())
+}
+
+// Within runs what a page tells kubectl within its lines, each command apart.
+func (s Shell) Within(ctx context.Context, page string) ([]Command, error) {
+	blank := func(block string) string { return strings.Repeat("\n", strings.Count(block, "\n")) }
+	page = regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllStringFunc(page, blank)
+	var script strings.Builder
+	for line := range strings.Lines(page) {
+		for _, m := range regexp.MustCompile("`(kubectl [^`\n]*)`").FindAllStringSubmatch(line, -1) {
+			script.WriteString(m[1] + "; ")
+		}
+		script.WriteString("\n")
+	}
+	return s.run(ctx, script.String())
+}
+
+// run runs a script, whose lines are those of a page, and returns what kubectl was told.
+func (s Shell) run(ctx context.Context, script string) ([]Command, error) {
 	dir, err := os.MkdirTemp("", "commands-")
 	if err != nil {
 		return nil, fmt.Errorf("make folder of programs: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := fill(dir); err != nil {
+	path := filepath.Join(dir, "bin")
+	if err := fill(path); err != nil {
 		return nil, err
 	}
-	var out []Command
-	for _, block := range Blocks(page, "sh", "bash") {
-		commands, err := told(ctx, dir, block)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", block.Line, err)
-		}
-		out = append(out, commands...)
+	record, missing := filepath.Join(dir, "record"), filepath.Join(dir, "missing")
+	run := exec.CommandContext(ctx, "bash", "-c", prelude+"\n"+script+"\nwait") //nolint:gosec // a page of the repository
+	run.Env = append([]string{"PATH=" + path, "RECORD=" + record, "MISSING=" + missing, "KUBECTL=" + s.Kubectl}, s.Env...)
+	run.Dir = cmp.Or(s.Dir, dir)
+	_ = run.Run()                                       // the programs do nothing, so that tests of what they print fail
+	if names, err := os.ReadFile(missing); err == nil { //nolint:gosec // written above
+		return nil, fmt.Errorf("%s: add it to programs() if readers have it", strings.ReplaceAll(strings.TrimSpace(string(names)), "\n", ", "))
 	}
-	return out, nil
+	text, err := os.ReadFile(record) //nolint:gosec // written above
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read record: %w", err)
+	}
+	return told(string(text))
 }
 
-// fill writes the programs that blocks may name into a folder.
+// fill writes the programs that pages may name into a folder.
 func fill(dir string) error {
 	texts := map[string]string{"kubectl": stub}
 	for _, name := range programs() {
 		texts[name] = "#!/bin/bash\n"
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make folder of programs: %w", err)
 	}
 	for name, text := range texts {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil { //nolint:gosec // a program
@@ -133,37 +189,16 @@ func fill(dir string) error {
 	return nil
 }
 
-// told runs a block with the programs of a folder, and returns what kubectl was told.
-func told(ctx context.Context, dir string, block Block) ([]Command, error) {
-	if out, err := exec.CommandContext(ctx, "bash", "-n", "-c", block.Text).CombinedOutput(); err != nil { //nolint:gosec // a page of the repository
-		return nil, fmt.Errorf("%w: %s\n%s", err, out, block.Text)
-	}
-	files, err := os.MkdirTemp(dir, "block-")
-	if err != nil {
-		return nil, fmt.Errorf("make folder of a block: %w", err)
-	}
-	record, missing := filepath.Join(files, "record"), filepath.Join(files, "missing")
-	run := exec.CommandContext(ctx, "bash", "-c", prelude+"\n"+block.Text+"\nwait") //nolint:gosec // a page of the repository
-	run.Env, run.Dir = []string{"PATH=" + dir, "RECORD=" + record, "MISSING=" + missing}, files
-	_ = run.Run()                                       // the programs do nothing, so that tests of what they print fail
-	if names, err := os.ReadFile(missing); err == nil { //nolint:gosec // written above
-		return nil, fmt.Errorf("no program %s: add it to programs() if readers have it", strings.Join(strings.Fields(string(names)), ", "))
-	}
-	text, err := os.ReadFile(record) //nolint:gosec // written above
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read record: %w", err)
-	}
+// told reads what the stubs have written down.
+func told(record string) ([]Command, error) {
 	var out []Command
-	for _, command := range strings.Split(strings.TrimSuffix(string(text), "\x00\x01\x00"), "\x00\x01\x00") {
+	for _, command := range strings.Split(strings.TrimSuffix(record, "\x00\x01\x00"), "\x00\x01\x00") {
 		args := strings.Split(command, "\x00")
-		at, err := strconv.Atoi(args[0])
+		line, err := strconv.Atoi(args[0])
 		if err != nil {
 			return nil, fmt.Errorf("read line of a command: %w", err)
 		}
-		out = append(out, Command{Line: block.Line + at - 2, Args: args[1:]}) // the prelude is line 1
+		out = append(out, Command{Line: line, Args: args[1:]})
 	}
 	return out, nil
 }
