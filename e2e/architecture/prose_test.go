@@ -24,8 +24,8 @@ const proseWords = 20_000
 var (
 	// notProse is what readers do not read as sentences: code blocks, blocks that a command
 	// writes, code within a line, and where links lead.
-	notProse = regexp.MustCompile("(?ms)^ *```.*?^ *```|<!-- written by [^>]*: begin -->.*?<!-- written by [^>]*: end -->|`[^`\n]*`|\\]\\([^)]*\\)")
-	word     = regexp.MustCompile(`\S*[A-Za-z0-9]\S*`)
+	notProse    = regexp.MustCompile("(?ms)^ *```.*?^ *```|<!-- written by [^>]*: begin -->.*?<!-- written by [^>]*: end -->|`[^`\n]*`|\\]\\([^)]*\\)")
+	wordPattern = regexp.MustCompile(`\S*[A-Za-z0-9]\S*`)
 )
 
 // prose counts the words of a page; none if the page is generated.
@@ -33,7 +33,7 @@ func prose(page string) int {
 	if strings.HasPrefix(page, "<!-- Written by ") {
 		return 0
 	}
-	return len(word.FindAllString(notProse.ReplaceAllString(page, " "), -1))
+	return len(wordPattern.FindAllString(notProse.ReplaceAllString(page, " "), -1))
 }
 
 // Whoever looks for something reads all pages, and who says a thing twice has to change it

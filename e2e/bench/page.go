@@ -230,7 +230,12 @@ func Tables(runs []Run) string {
 			fmt.Fprintf(&out, "- %c: %s\n", 'A'+i, machine)
 		}
 	}
+	told := map[int]bool{} // a case that was measured several times is told once
 	for _, r := range last.Results {
+		if told[r.Clusters] {
+			continue
+		}
+		told[r.Clusters] = true
 		fmt.Fprintf(&out, "\n### %d clusters, by who used the processor\n\nCommit %s.\n\n| | processor time, ms per cluster | reconciles per cluster |\n|---|---|---|\n", r.Clusters, last.Commit)
 		for _, name := range slices.Sorted(maps.Keys(r.Start.Processor)) {
 			if name != "" {
