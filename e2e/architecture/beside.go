@@ -33,7 +33,7 @@ func besideLayers() []layer {
 		{name: "verdict", pure: true},
 		{name: "settings", uses: []string{"cause", "httpclient", "origin", "step", "tomlconfig", "verdict"}},
 		{name: "stateless", uses: []string{"conditions", "gate", "lease", "names", "verdict"}, pure: true},
-		{name: "watch", uses: []string{"apply", "index", "lease"}},
+		{name: "watch", uses: []string{"index", "lease"}},
 		{name: "queueing", uses: []string{"watch"}},
 		{name: "workload", uses: []string{"names", "revision"}, pure: true},
 		{name: "metrics", uses: []string{"conditions", "leaseclient", "pd", "workload"}},

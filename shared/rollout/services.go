@@ -26,9 +26,10 @@ type serviceRecord struct {
 
 // KeptServices returns the Services to apply. While the spec that a Service was rendered
 // from is the same, it is kept as it was rendered, so that another version of the operator
-// changes none. Each carries the record of that in an annotation. An edit of the pods, of which
-// stored says that there is a revision already, has them rendered again: their ports go by the
-// pods' names of them. difference is the first one to what this operator renders.
+// changes none. Each carries the record of that in an annotation. stored says that the wanted
+// revision of the pods is stored already: if it is not, the pods were edited, and the Services
+// are rendered again, because they name ports of pods. difference is the first one to what this
+// operator renders.
 func KeptServices(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, stored bool) (services []*corev1.Service, difference string, err error) {
 	raw, err := json.Marshal(map[string]any{"service": r.ServiceInputs, "peerService": g.GetComponentSpec().PeerService})
 	if err != nil {

@@ -33,10 +33,9 @@ type part struct {
 	Revision           string                  `json:"revision,omitempty"`
 	MadeFrom           string                  `json:"madeFrom,omitempty"`
 	Volumes            []v1alpha1.VolumeStatus `json:"volumes,omitempty"`
-	// PodIsNew says that the Instance had no pod, and that this one is not Ready: nothing acts on it.
+	// PodIsNew says that the Instance had no pod, and that it is not Ready: nothing acts on it.
 	PodIsNew bool `json:"-"`
-	// IsGoing says that the Instance is being deleted: of that operators act on its pod and on who
-	// must act.
+	// IsGoing says that the Instance is being deleted: operators act on its pod and who must act.
 	IsGoing bool `json:"-"`
 	// IsFirst says that the Instance had no status yet, and has a pod that is not Ready.
 	IsFirst bool `json:"-"`
@@ -53,27 +52,17 @@ func (p *part) IsPassing() bool { return p.PodIsNew || p.IsGoing }
 // the spec that was seen of it.
 func (p *part) DropWords() {
 	p.Reason, p.Message, p.PodIP, p.NodeName = "", "", "", ""
-	if p.PodIsNew {
-		p.PodUID, p.Revision, p.MadeFrom, p.ObservedGeneration, p.OperatorVersion = "", "", "", 0, ""
-	}
-	p.Conditions = slices.Clone(p.Conditions)
-	if p.IsFirst {
-		p.Conditions = nil
-	}
-	if p.IsGoing {
+	if p.IsPassing() {
 		p.ObservedGeneration, p.OperatorVersion = 0, ""
-		p.Conditions = slices.DeleteFunc(p.Conditions, func(c metav1.Condition) bool {
-			return c.Type == v1alpha1.ConditionReconciling || c.Type == v1alpha1.ConditionUpToDate
-		})
 	}
+	if p.PodIsNew {
+		p.PodUID, p.Revision, p.MadeFrom = "", "", ""
+	}
+	p.Conditions = slices.DeleteFunc(slices.Clone(p.Conditions), func(c metav1.Condition) bool {
+		return p.IsFirst || p.IsGoing && (c.Type == v1alpha1.ConditionReconciling || c.Type == v1alpha1.ConditionUpToDate)
+	})
 	for i := range p.Conditions {
-		dropWords(&p.Conditions[i])
-		if p.PodIsNew || p.IsGoing {
-			p.Conditions[i].ObservedGeneration = 0
-		}
-		if p.IsGoing {
-			p.Conditions[i].Reason = ""
-		}
+		p.dropWords(&p.Conditions[i])
 	}
 	p.Volumes = slices.Clone(p.Volumes)
 	for i := range p.Volumes {
@@ -83,8 +72,14 @@ func (p *part) DropWords() {
 	}
 }
 
-func dropWords(c *metav1.Condition) {
+func (p *part) dropWords(c *metav1.Condition) {
 	c.Message = ""
+	if p.IsPassing() { // for how long it has been so does not matter either
+		c.ObservedGeneration, c.LastTransitionTime = 0, metav1.Time{}
+	}
+	if p.PodIsNew && c.Reason == v1alpha1.ReasonPodReady {
+		c.Status, c.Reason = metav1.ConditionFalse, ""
+	}
 	switch c.Reason {
 	case v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodNotReady, v1alpha1.ReasonGatesPending, v1alpha1.ReasonProgressing:
 		c.Reason = ""
@@ -93,6 +88,9 @@ func dropWords(c *metav1.Condition) {
 		if c.Type == v1alpha1.ConditionVolumesReady {
 			c.Status, c.LastTransitionTime = "", metav1.Time{}
 		}
+	}
+	if p.IsGoing {
+		c.Reason = ""
 	}
 }
 
@@ -145,7 +143,7 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 			after.Revision, after.MadeFrom = instance.Spec.Revision, podtemplate.MadeFrom(instance, pod)
 		}
 	}
-	after.PodIsNew = before.PodUID == "" && !set.Is(v1alpha1.ConditionPodReady) && !deleting && !suspended
+	after.PodIsNew = before.PodUID == "" && !set.Is(v1alpha1.ConditionReady) && !deleting && !suspended
 	after.IsFirst = after.PodIsNew && after.PodUID != "" && len(before.Conditions) == 0
 	// That a suspended one has stopped others rely on, for its present spec.
 	after.IsGoing = deleting && !instance.Spec.Suspended

@@ -207,6 +207,7 @@ func TestTheSameWorldTwiceIsTheSameStatus(t *testing.T) {
 	first := report(s, makePlan(s), step.Done(), clock())
 	s.Instance.Status.Conditions = first.after.Conditions
 	second := report(s, makePlan(s), step.Done(), clock().Add(time.Hour))
+	first.after.IsFirst = false // there was none before
 	assert.Equal(t, first.after, second.after)
 	assert.Empty(t, second.transitions)
 }

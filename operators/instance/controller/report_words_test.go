@@ -2,6 +2,7 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,6 +36,11 @@ func TestOnlyTheWordsOfAPodsStartWait(t *testing.T) {
 			s.Conditions[1] = metav1.Condition{Type: v1alpha1.ConditionVolumesReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVolumesReady}
 		}, true},
 		"a new pod": {func(s *part) { s.PodIsNew, s.PodUID, s.Revision, s.MadeFrom = true, "q", "r", "r" }, true},
+		"that a new pod is ready, and its member is not": {func(s *part) {
+			s.PodIsNew, s.PodUID = true, "q"
+			s.Conditions[0] = metav1.Condition{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPodReady, LastTransitionTime: metav1.Unix(1, 0)}
+		}, true},
+		"that a new pod fails": {func(s *part) { s.PodIsNew, s.Conditions[0].Reason = true, v1alpha1.ReasonContainerCrashing }, false},
 		"that it saw a new spec of a new pod": {func(s *part) {
 			s.PodIsNew, s.PodUID, s.ObservedGeneration, s.Conditions[0].ObservedGeneration = true, "q", 2, 2
 		}, true},
@@ -107,6 +113,7 @@ func TestOnlyANewPodThatStartsIsRecordedLater(t *testing.T) {
 		"that is not there":        {[]func(*observation.Snapshot){unjudged, noPod}, true, false},
 		"that is ready":            {[]func(*observation.Snapshot){unjudged}, false, false},
 		"in the place of another":  {[]func(*observation.Snapshot){another, starts}, false, false},
+		"that waits for gates":     {[]func(*observation.Snapshot){unrecordedPod, gateOf(time.Time{})}, true, false},
 		"of a suspended Instance":  {[]func(*observation.Snapshot){unjudged, starts, suspended}, false, false},
 		"of one that is deleted":   {[]func(*observation.Snapshot){unjudged, starts, deleting}, false, false},
 		"of one that drains first": {[]func(*observation.Snapshot){unjudged, starts, deleting, member}, false, false},
