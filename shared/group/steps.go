@@ -16,8 +16,9 @@ import (
 )
 
 // planMembers decides for every slot: create, keep, change in place, restart, remove, or
-// say what is pending. Each step decides from its parameters alone, and changes none of
-// them.
+// say what is pending. Each step decides from its parameters alone, and returns what it has
+// decided. Only change writes into what it gets: the Instances of the diffs become what is
+// applied, and are not copied for it.
 func planMembers(in planning.Inputs) (planning.Plan, error) {
 	diffs, err := compare(in) // how does each Instance differ from the spec?
 	if err != nil {
