@@ -28,7 +28,7 @@ func TestClustersThatComeAreMeasuredAmongThoseThatAreThere(t *testing.T) {
 		assert.Equal(t, at, w.There)
 		assert.Equal(t, 1, w.Clusters)
 		assert.GreaterOrEqual(t, w.Cost.Took, w.Took+afterwards, "what comes afterwards counts too")
-		assert.Greater(t, w.Cost.Writes, 100)
+		assert.Greater(t, w.Cost.Writes, 60, "a cluster was made")
 		for _, name := range []string{apiserver, etcd, here} {
 			assert.Positive(t, w.Memory[name], name)
 		}
