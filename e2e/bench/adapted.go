@@ -120,7 +120,7 @@ func MeasureAdapter(ctx context.Context, a Adapter, c Case) (out Adapted, err er
 		return out, err
 	}
 	planeOptions.Controllers = append(planeOptions.Controllers, a.Controllers...)
-	if m.audit, planeOptions.APIServerFlags, err = newAudit(m.dir); err != nil {
+	if m.audit, planeOptions.APIServerFlags, err = newAudit(m.dir, auditPolicy); err != nil {
 		return out, err
 	}
 	if m.plane, err = controlplane.Start(ctx, planeOptions); err != nil {

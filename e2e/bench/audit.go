@@ -30,10 +30,11 @@ rules:
 // audit is the API server's log of requests.
 type audit struct{ file string }
 
-// newAudit returns the log in a directory, and the flags of an API server that writes it.
-func newAudit(dir string) (audit, map[string]string, error) {
+// newAudit returns the log in a directory, and the flags of an API server that writes by a
+// policy what goes into it.
+func newAudit(dir, what string) (audit, map[string]string, error) {
 	policy, out := filepath.Join(dir, "audit-policy.yaml"), audit{filepath.Join(dir, "audit.log")}
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(what), 0o600); err != nil {
 		return out, nil, fmt.Errorf("write audit policy: %w", err)
 	}
 	return out, map[string]string{"audit-policy-file": policy, "audit-log-path": out.file}, nil
@@ -41,12 +42,39 @@ func newAudit(dir string) (audit, map[string]string, error) {
 
 // audited is what is read of an entry of the log (audit.k8s.io/v1, Event).
 type audited struct {
-	Stage     string `json:"stage"`
-	Verb      string `json:"verb"`
-	UserAgent string `json:"userAgent"`
-	ObjectRef *struct {
-		Resource string `json:"resource"`
+	Stage      string `json:"stage"`
+	Verb       string `json:"verb"`
+	UserAgent  string `json:"userAgent"`
+	RequestURI string `json:"requestURI"`
+	ObjectRef  *struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	// ResponseObject is there if the policy asks for it.
+	ResponseObject map[string]any `json:"responseObject"`
+}
+
+// entries returns what was written down behind a position of the log, and where that ends.
+func (a audit) entries(from int) (all []audited, to int, err error) {
+	text, err := os.ReadFile(a.file)
+	if err != nil {
+		return nil, from, fmt.Errorf("read the API server's audit log: %w", err)
+	}
+	to = from
+	for line := range bytes.Lines(text[from:]) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // it is being written
+		}
+		var e audited
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, from, fmt.Errorf("read the API server's audit log: %w", err)
+		}
+		all, to = append(all, e), to+len(line)
+	}
+	return all, to, nil
 }
 
 // of reports whether the user agent begins as one of these; as any if there are none.
@@ -57,18 +85,11 @@ func (e audited) of(agents []string) bool {
 // counts are the requests so far, of user agents that begin as one of these; of all if
 // there are none. A watch counts when it begins.
 func (a audit) counts(agents []string) (writes, reads int, err error) {
-	text, err := os.ReadFile(a.file)
+	all, _, err := a.entries(0)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the API server's audit log: %w", err)
+		return 0, 0, err
 	}
-	for line := range bytes.Lines(text) {
-		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // it is being written
-		}
-		var e audited
-		if err := json.Unmarshal(line, &e); err != nil {
-			return 0, 0, fmt.Errorf("read the API server's audit log: %w", err)
-		}
+	for _, e := range all {
 		if e.Verb == "deletecollection" {
 			e.Verb = apirequest.Delete
 		}

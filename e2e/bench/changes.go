@@ -1,13 +1,9 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -37,11 +33,9 @@ rules:
 // LogChanges has the API server of a case write down what every write changes, into a file of
 // a directory. It slows the API server down, so that times and processor time are too high.
 func (c *Case) LogChanges(dir string) error {
-	c.changes = &changes{file: filepath.Join(dir, "changes.log"), policy: filepath.Join(dir, "changes-policy.yaml"), last: map[string]*unstructured.Unstructured{}}
-	if err := os.WriteFile(c.changes.policy, []byte(changesPolicy), 0o600); err != nil {
-		return fmt.Errorf("write audit policy: %w", err)
-	}
-	return nil
+	log, flags, err := newAudit(dir, changesPolicy)
+	c.changes = &changes{audit: log, flags: flags, last: map[string]*unstructured.Unstructured{}}
+	return err
 }
 
 // Change is what one write of an operator changed, with whatever value.
@@ -58,25 +52,13 @@ type Change struct {
 
 // changes reads what writes change from the API server's audit log.
 type changes struct {
-	file, policy string
+	audit
+
+	// flags of an API server that writes the log.
+	flags map[string]string
 	// read is how much of the log was read, last the version of each object that is known.
 	read int
 	last map[string]*unstructured.Unstructured
-}
-
-// flags of an API server that writes the log.
-func (c *changes) flags() map[string]string {
-	return map[string]string{"audit-policy-file": c.policy, "audit-log-path": c.file}
-}
-
-// written is what is read of an entry of the log (audit.k8s.io/v1, Event).
-type written struct {
-	Verb           string `json:"verb"`
-	UserAgent      string `json:"userAgent"`
-	RequestURI     string `json:"requestURI"`
-	ObjectRef      *struct{ Resource, Subresource string }
-	ResponseStatus struct{ Code int }
-	ResponseObject map[string]any `json:"responseObject"`
 }
 
 // next returns what was written since it was last asked, and how often. A nil log has nothing.
@@ -85,44 +67,32 @@ func (c *changes) next() (map[Change]int, error) {
 	if c == nil {
 		return out, nil
 	}
-	text, err := os.ReadFile(c.file)
+	all, read, err := c.entries(c.read)
 	if err != nil {
-		return nil, fmt.Errorf("read the API server's audit log: %w", err)
+		return nil, err
 	}
-	var all []written
-	for line := range bytes.Lines(text[c.read:]) {
-		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // it is being written
-		}
-		c.read += len(line)
-		var w written
-		if err := json.Unmarshal(line, &w); err != nil {
-			return nil, fmt.Errorf("read the API server's audit log: %w", err)
-		}
-		if w.counts() {
-			all = append(all, w)
-		}
-	}
+	c.read = read
+	all = slices.DeleteFunc(all, func(e audited) bool { return !e.changes() })
 	// Answers are written down in another order than versions are made.
-	slices.SortStableFunc(all, func(a, b written) int { return cmp.Compare(a.version(), b.version()) })
-	for _, w := range all {
-		out[c.change(w)]++
+	slices.SortStableFunc(all, func(a, b audited) int { return cmp.Compare(a.version(), b.version()) })
+	for _, e := range all {
+		out[c.change(e)]++
 	}
 	return out, nil
 }
 
-// counts reports whether an object was written: tries and refusals change nothing, and the
+// changes reports whether an object was written: tries and refusals change nothing, and the
 // answer to an eviction or a token is no object of the cluster.
-func (w written) counts() bool {
-	if w.ObjectRef == nil || w.ResponseStatus.Code >= 300 || strings.Contains(w.RequestURI, "dryRun=All") {
+func (e audited) changes() bool {
+	if e.ObjectRef == nil || e.ResponseStatus.Code >= 300 || strings.Contains(e.RequestURI, "dryRun=All") {
 		return false
 	}
-	return w.ObjectRef.Subresource == "" || w.ObjectRef.Subresource == "status"
+	return e.ObjectRef.Subresource == "" || e.ObjectRef.Subresource == "status"
 }
 
 // version of the object that the write left; 0 if the answer has none.
-func (w written) version() int {
-	object := unstructured.Unstructured{Object: w.ResponseObject}
+func (e audited) version() int {
+	object := unstructured.Unstructured{Object: e.ResponseObject}
 	n, err := strconv.Atoi(object.GetResourceVersion())
 	if err != nil {
 		return 0
@@ -131,18 +101,18 @@ func (w written) version() int {
 }
 
 // change compares what a write left with the version before.
-func (c *changes) change(w written) Change {
-	object := &unstructured.Unstructured{Object: w.ResponseObject}
-	out := Change{Writer: writerOf(w.UserAgent), Verb: w.Verb, Kind: cmp.Or(object.GetKind(), w.ObjectRef.Resource)}
-	if w.ObjectRef.Subresource != "" {
-		out.Verb += " " + w.ObjectRef.Subresource
+func (c *changes) change(e audited) Change {
+	object := &unstructured.Unstructured{Object: e.ResponseObject}
+	out := Change{Writer: writerOf(e.UserAgent), Verb: e.Verb, Kind: cmp.Or(object.GetKind(), e.ObjectRef.Resource)}
+	if e.ObjectRef.Subresource != "" {
+		out.Verb += " " + e.ObjectRef.Subresource
 	}
 	if out.Kind == "Status" { // of an object that is gone
-		out.Kind = w.ObjectRef.Resource
+		out.Kind = e.ObjectRef.Resource
 		return out
 	}
 	key := object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
-	if before := c.last[key]; before != nil && before.GetUID() == object.GetUID() && w.Verb != apirequest.Create {
+	if before := c.last[key]; before != nil && before.GetUID() == object.GetUID() && e.Verb != apirequest.Create {
 		fields := map[string]bool{}
 		differ("", before.Object, object.Object, fields)
 		out.Fields = strings.Join(slices.Sorted(maps.Keys(fields)), ", ")

@@ -52,7 +52,7 @@ func (c Case) Plane() (controlplane.Options, error) {
 	out, err := rig.PlaneOptions()
 	out.HeapLimit = baseHeap + int64(c.Clusters)*clusterHeap
 	if c.changes != nil {
-		out.APIServerFlags = c.changes.flags()
+		out.APIServerFlags = c.changes.flags
 	}
 	return out, err
 }
