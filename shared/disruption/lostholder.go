@@ -21,7 +21,7 @@ import (
 // the Lease while PD does not answer: it may be what has to be repaired.
 func undoForLostHolder(task planner, d component.Disruption) step.Outcome {
 	held := task.Snapshot.Lease
-	if !task.Snapshot.HolderLost || !leads(held.Holder) || held.Holder.Kind == task.Group.GroupKind() {
+	if !task.Snapshot.HolderLost || !v1alpha1.LeadsRegions(held.Holder.Kind) || held.Holder.Kind == task.Group.GroupKind() {
 		return step.Done()
 	}
 	if task.Snapshot.PD.Err != nil && task.Group.GroupKind() != v1alpha1.KindPDGroup {
@@ -36,18 +36,12 @@ func undoForLostHolder(task planner, d component.Disruption) step.Outcome {
 	return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be allowed leaders again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
 }
 
-// leads reports whether the holder of a Lease is a store that leads regions.
-func leads(holder lease.Holder) bool {
-	info, _ := v1alpha1.LookupComponent(holder.Kind)
-	return info.Leads()
-}
-
 // recheckLostHolder records that PD keeps leaders off no store of a Lease whose holder is
 // gone: the last order may be younger than the last poll. If PD is known to, it is ordered to
 // stop, and that must not wait.
 func recheckLostHolder(task planner) {
 	held := task.Snapshot.Lease
-	if !leads(held.Holder) || task.Snapshot.PD.Err != nil || len(Leftovers(task.Snapshot.PD, held)) > 0 {
+	if !v1alpha1.LeadsRegions(held.Holder.Kind) || task.Snapshot.PD.Err != nil || len(Leftovers(task.Snapshot.PD, held)) > 0 {
 		return
 	}
 	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: held.Holder.Instance, Still: func(now pd.View) verdict.Verdict {

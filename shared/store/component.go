@@ -31,8 +31,7 @@ var _ component.BatchRestarter = Component{}
 // New returns the Component of a group whose stores advertise themselves at a
 // port.
 func New(g v1alpha1.StoreGroup, s observation.Snapshot, port int32) Component {
-	info, _ := v1alpha1.LookupComponent(g.GroupKind())
-	c := storestate.State{Group: g, Snapshot: s, TrustPD: storestate.TrustPD(g, s), HasLeaders: info.Leads()}
+	c := storestate.State{Group: g, Snapshot: s, TrustPD: storestate.TrustPD(g, s), HasLeaders: v1alpha1.LeadsRegions(g.GroupKind())}
 	if c.TrustPD.Allowed() {
 		c.Stores = storestate.Matches(g, s, port)
 		c.Order = removal.Order(c)

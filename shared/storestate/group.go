@@ -18,12 +18,6 @@ import (
 // are when their pods have stopped. As long as they do no other one of their kind is
 // restarted, and no operator is left that owns them. So those that are left name them.
 
-// leads reports whether the members of a group lead regions.
-func leads(g v1alpha1.Group) bool {
-	info, _ := v1alpha1.LookupComponent(g.GroupKind())
-	return info.Leads()
-}
-
 // IsAbandoned reports whether PD lists a store that it does not hear of and that no
 // Instance of the cluster is. An Instance that is being recreated is there.
 func IsAbandoned(s observation.Snapshot, store pd.Store) bool {
@@ -69,7 +63,7 @@ func GroupNameOf(store pd.Store) string {
 // of whatever owner, and what brings them back; empty if none has. A leader of PD that
 // is new misses stores that run.
 func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
-	if !TrustPD(g, s).Allowed() || !s.PD.MajorityLost || !leads(g) {
+	if !TrustPD(g, s).Allowed() || !s.PD.MajorityLost || !v1alpha1.LeadsRegions(g.GroupKind()) {
 		return ""
 	}
 	var dead []pd.Store
@@ -118,7 +112,7 @@ func DescribeLeftBehind(store pd.Store) string {
 // empty if there is none.
 func DescribeAbandoned(g v1alpha1.Group, s observation.Snapshot) string {
 	var all []pd.Store
-	leading := leads(g)
+	leading := v1alpha1.LeadsRegions(g.GroupKind())
 	for _, store := range s.PD.Stores {
 		if store.LearnersOnly() != leading && IsAbandoned(s, store) {
 			all = append(all, store)

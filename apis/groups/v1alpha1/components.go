@@ -146,6 +146,12 @@ func (c ComponentInfo) Check() error {
 // Leads reports whether its members are stores that lead regions.
 func (c ComponentInfo) Leads() bool { return c.Stores && c.LearnerEngine == "" }
 
+// LeadsRegions reports whether the members of a kind of groups are stores that lead regions.
+func LeadsRegions(kind string) bool {
+	info, _ := LookupComponent(kind)
+	return info.Leads()
+}
+
 // LearnersOnly reports whether a store whose label engine has a value in PD has learners
 // only.
 func LearnersOnly(engine string) bool {
