@@ -124,9 +124,10 @@ func (s Shell) Blocks(ctx context.Context, page string) ([]Command, error) {
 func (s Shell) Within(ctx context.Context, page string) ([]Command, error) {
 	blank := func(block string) string { return strings.Repeat("\n", strings.Count(block, "\n")) }
 	page = regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllStringFunc(page, blank)
+	command := regexp.MustCompile("`(kubectl [^`\n]*)`")
 	var script strings.Builder
 	for line := range strings.Lines(page) {
-		for _, m := range regexp.MustCompile("`(kubectl [^`\n]*)`").FindAllStringSubmatch(line, -1) {
+		for _, m := range command.FindAllStringSubmatch(line, -1) {
 			script.WriteString(m[1] + "; ")
 		}
 		script.WriteString("\n")

@@ -216,6 +216,12 @@ func calls(file *ast.File, pkg, function string) int {
 // eachSource visits every Go file of every module, with its path from the root.
 func eachSource(t *testing.T, visit func(path string, file *ast.File)) {
 	t.Helper()
+	eachParsed(t, func(path string, _ *token.FileSet, file *ast.File) { visit(path, file) })
+}
+
+// eachParsed is eachSource that tells positions, too.
+func eachParsed(t *testing.T, visit func(path string, set *token.FileSet, file *ast.File)) {
+	t.Helper()
 	root, err := binaries.Root()
 	require.NoError(t, err)
 	for _, m := range table() {
@@ -229,7 +235,8 @@ func eachSource(t *testing.T, visit func(path string, file *ast.File)) {
 			if entry.IsDir() || !strings.HasSuffix(path, ".go") {
 				return nil
 			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				return err
 			}
@@ -237,7 +244,7 @@ func eachSource(t *testing.T, visit func(path string, file *ast.File)) {
 			if err != nil {
 				return err
 			}
-			visit(relative, file)
+			visit(relative, set, file)
 			return nil
 		})
 		require.NoError(t, err)

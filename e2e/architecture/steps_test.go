@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,29 +34,31 @@ func TestTheStepsOfAPlanAreDescribedInTheirOrder(t *testing.T) {
 	assert.Equal(t, want, described, "the steps of a plan in docs/architecture.md")
 }
 
-// stepsOf are the functions of the file that planMembers calls, in their order. Each takes its
-// inputs as parameters, and only the last, collect, is no step: it puts their outputs together.
+// stepsOf are the functions whose results planMembers keeps, in their order: its own, and those
+// of package disruption.
 func stepsOf(file *ast.File) []string {
-	own := map[string]bool{}
-	var body *ast.BlockStmt
+	var names []string
 	for _, declared := range file.Decls {
-		if f, ok := declared.(*ast.FuncDecl); ok && f.Recv == nil {
-			own[f.Name.Name] = true
-			if f.Name.Name == "planMembers" {
-				body = f.Body
+		f, ok := declared.(*ast.FuncDecl)
+		if !ok || f.Name.Name != "planMembers" {
+			continue
+		}
+		for _, statement := range f.Body.List {
+			assigned, ok := statement.(*ast.AssignStmt)
+			if !ok {
+				continue
+			}
+			call, ok := assigned.Rhs[0].(*ast.CallExpr)
+			if !ok {
+				continue
+			}
+			switch function := call.Fun.(type) {
+			case *ast.Ident:
+				names = append(names, function.Name)
+			case *ast.SelectorExpr:
+				names = append(names, strings.ToLower(function.Sel.Name))
 			}
 		}
 	}
-	var names []string
-	ast.Inspect(body, func(node ast.Node) bool {
-		call, ok := node.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		if name, ok := call.Fun.(*ast.Ident); ok && own[name.Name] && name.Name != "collect" {
-			names = append(names, name.Name)
-		}
-		return true
-	})
 	return names
 }

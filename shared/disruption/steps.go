@@ -43,9 +43,13 @@ func (task planner) planned() observation.Snapshot {
 
 // Disrupt chooses who is restarted or removed under the Lease, continues what has begun, and
 // says why others wait. due are the members that are to be restarted or removed and need the
-// Lease for it, in no order; leaving are all that are removed.
+// Lease for it, in no order; leaving are all that are removed. No member is stopped by the
+// Lease while the group is suspended.
 func Disrupt(in planning.Inputs, due []component.Disruption, leaving planning.Removal) Result {
 	task := after(in, None())
+	if in.Group.GetComponentSpec().Suspended {
+		return *task.Result
+	}
 	o := disrupt(task, due, leaving)
 	task.Outcome = step.Worst(task.Outcome, withSingleRestartReason(task, o), leaving.Waiting)
 	explainWaiting(task, due)

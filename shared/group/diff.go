@@ -22,9 +22,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// compareInstances compares every Instance that belongs to the group with its spec. One
+// compare compares every Instance that belongs to the group with its spec. One
 // that is being deleted can only be released.
-func compareInstances(in planning.Inputs) ([]planning.InstanceDiff, error) {
+func compare(in planning.Inputs) ([]planning.InstanceDiff, error) {
 	var living []planning.InstanceDiff
 	for _, i := range in.Snapshot.Instances {
 		switch {

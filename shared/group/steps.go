@@ -26,21 +26,18 @@ func planMembers(in planning.Inputs) (planning.Plan, error) {
 	}
 	members := size(in, diffs) // how many members are there to be, and who leaves?
 	in.Rendering.Extra = members.extra
-	stops := disrupt(in, diffs, members)              // who may be stopped now, and why do others wait?
-	stops = remove(in, members, stops)                // who has left the database, or never comes back?
-	stops = suspend(in, diffs, stops)                 // whose pod stops because the group is suspended?
-	stops = release(in, stops)                        // is the Lease free of a holder that is gone?
-	changed := change(in, diffs, members, stops)      // what is written into each Instance?
-	created, err := create(in, diffs, members, stops) // which slots are filled?
+	stops := disruption.Disrupt(in, pendingDisruptions(in, diffs, members.leaving), members.leaving) // who may be stopped now, and why do others wait?
+	stops = disruption.Remove(in, members.leaving, stops)                                            // who has left the database, or never comes back?
+	stops = disruption.Suspend(in, diffs, stops)                                                     // whose pod stops because the group is suspended?
+	stops = disruption.Release(in, stops)                                                            // is the Lease free of a holder that is gone?
+	changed := change(in, diffs, members, stops)                                                     // what is written into each Instance?
+	created, err := create(in, diffs, members, stops)                                                // which slots are filled?
 	if err != nil {
 		return planning.Plan{}, err
 	}
 	outcome := explain(in, members, stops, changed, created) // why is the group not what its spec asks for?
 	return collect(diffs, stops, changed, created, outcome), nil
 }
-
-// compare compares every Instance with what the spec asks for.
-func compare(in planning.Inputs) ([]planning.InstanceDiff, error) { return compareInstances(in) }
 
 // membership is how many members there are to be, and who leaves.
 type membership struct {
@@ -73,32 +70,6 @@ func size(in planning.Inputs, diffs []planning.InstanceDiff) membership {
 	m.surge = scaling.PlanSurge(in, diffs)
 	m.leaving = scaling.PlanRemoval(g, s, in.Rendering, m.surge, in.Target.Hash)
 	return m
-}
-
-// disrupt chooses who is restarted or removed under the Lease, and continues what has
-// begun. No member is stopped by the Lease while the group is suspended.
-func disrupt(in planning.Inputs, diffs []planning.InstanceDiff, m membership) disruption.Result {
-	if in.Group.GetComponentSpec().Suspended {
-		return disruption.None()
-	}
-	return disruption.Disrupt(in, pendingDisruptions(in, diffs, m.leaving), m.leaving)
-}
-
-// remove continues the removals that need no Lease, and gives up a member that never comes
-// back.
-func remove(in planning.Inputs, m membership, stops disruption.Result) disruption.Result {
-	return disruption.Remove(in, m.leaving, stops)
-}
-
-// suspend changes the members of a suspended group that have stopped, and releases the
-// Lease for one that has.
-func suspend(in planning.Inputs, diffs []planning.InstanceDiff, stops disruption.Result) disruption.Result {
-	return disruption.Suspend(in, diffs, stops)
-}
-
-// release gives back the Lease of a holder that is gone, unless another member takes it.
-func release(in planning.Inputs, stops disruption.Result) disruption.Result {
-	return disruption.Release(in, stops)
 }
 
 // changes are what becomes of the Instances that there are.
