@@ -71,7 +71,7 @@ func eventReasons(file *ast.File) []string {
 			switch name := method(n); {
 			case name == "Eventf" && len(n.Args) > 5:
 				out = append(out, source(n.Args[3]))
-			case name == "tell" && len(n.Args) > 3:
+			case name == "recordEvent" && len(n.Args) > 3:
 				if _, format := n.Args[3].(*ast.BasicLit); format { // not a metric
 					out = append(out, source(n.Args[2]))
 				}

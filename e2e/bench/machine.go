@@ -94,13 +94,13 @@ func (m Machine) Lacks(c Case) error {
 
 // Unbuilt says which programs have to be built first; empty if all are there.
 func Unbuilt() (string, error) {
-	builds, err := binaries.Missing("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+	builds, err := binaries.MissingBuilds("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 	if err != nil {
 		return "", fmt.Errorf("look for programs: %w", err)
 	}
 	var out []string
 	for _, b := range builds {
-		out = append(out, fmt.Sprintf("%s (about %s)", strings.Join(b.Programs, ", "), binaries.Duration(b.Estimate)))
+		out = append(out, fmt.Sprintf("%s (about %s)", strings.Join(b.Programs, ", "), binaries.FormatDuration(b.Estimate)))
 	}
 	return strings.Join(out, "; "), nil
 }

@@ -62,7 +62,7 @@ func (b *beside) moveIn(ctx context.Context) error {
 	namespace := b.hostile.Namespace()
 	at := metav1.ObjectMeta{Namespace: namespace, Name: strangers}
 	pod := &corev1.Pod{ObjectMeta: at, Spec: workload.JobPod()}
-	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "example.com/c:1", SecurityContext: workload.Unprivileged(false)}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "example.com/c:1", SecurityContext: workload.UnprivilegedContext(false)}}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/theirs"}} // never scheduled, so that nobody runs it
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: at, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},

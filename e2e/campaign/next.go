@@ -54,7 +54,7 @@ func RunOperators(ctx context.Context, kubeconfig, namespace, pd string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, d := range rig.Definitions() {
-		go func() { ends <- operator.Run(ctx, cfg, operator.Alone(d), flags) }()
+		go func() { ends <- operator.Run(ctx, cfg, operator.NewProgram(d), flags) }()
 	}
 	var out error
 	for range rig.Definitions() {

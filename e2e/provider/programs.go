@@ -29,7 +29,7 @@ const (
 // module after the other, and then the modules of our own that sets of images need,
 // and says what is being built and how much is left.
 func buildPrograms(ctx context.Context, out io.Writer, names, sets []string) error {
-	builds, err := binaries.Missing(names...)
+	builds, err := binaries.MissingBuilds(names...)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func buildPrograms(ctx context.Context, out io.Writer, names, sets []string) err
 	}
 	for i, b := range all {
 		say(out, fmt.Sprintf("build %d of %d, once: %s; about %s left for all of them on two cores",
-			i+1, len(all), strings.Join(b.Programs, ", "), binaries.Duration(left)))
+			i+1, len(all), strings.Join(b.Programs, ", "), binaries.FormatDuration(left)))
 		if i >= len(builds) {
 			break // these are built together
 		}

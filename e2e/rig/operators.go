@@ -152,7 +152,7 @@ func (r *Rig) manager(ctx context.Context, cfg *rest.Config, p operator.Program,
 
 // dial is how a program reaches PD.
 func (r *Rig) dial(p operator.Program, store *credentials.Store) pd.Dialer {
-	options := []pdclient.DialerOption{pdclient.WithTLS(store.PD)}
+	options := []pdclient.DialerOption{pdclient.WithTLS(store.TLSForPD)}
 	if slices.ContainsFunc(p.Operators, func(d operator.Definition) bool { return d.Kind == v1alpha1.KindPDGroup }) {
 		options = append(options, pdclient.WithConfig())
 	}
@@ -226,7 +226,7 @@ func (r *Rig) StartOperators(_ context.Context, names ...string) error {
 		if err != nil {
 			return err
 		}
-		started := operator.Alone(d)
+		started := operator.NewProgram(d)
 		if r.options.OneProcess {
 			started = suite.Program()
 		}

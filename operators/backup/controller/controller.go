@@ -60,7 +60,7 @@ func ofRuns() labels.Selector {
 	if err != nil {
 		panic(err) // a label's name that is none: every test finds it
 	}
-	return operator.Managed().Add(*made)
+	return operator.ManagedSelector().Add(*made)
 }
 
 func setup(env operator.Env) error {
@@ -71,13 +71,13 @@ func setup(env operator.Env) error {
 		{Env: env, physical: &physical, progress: asks, kind: v1alpha1.KindLogBackup, new: func() v1alpha1.Run { return &v1alpha1.LogBackup{} }, many: func() client.ObjectList { return &v1alpha1.LogBackupList{} }},
 		{Env: env, physical: &physical, progress: asks, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }, many: func() client.ObjectList { return &v1alpha1.RestoreList{} }},
 	} {
-		r.Outcomes = env.Outcomes.Of(r.kind)
+		r.Outcomes = env.Outcomes.WithKind(r.kind)
 		if err := r.setup(); err != nil {
 			return fmt.Errorf("build controller of %ss: %w", r.kind, err)
 		}
 	}
 	s := &schedules{Env: env}
-	s.Outcomes = env.Outcomes.Of(v1alpha1.KindBackupSchedule)
+	s.Outcomes = env.Outcomes.WithKind(v1alpha1.KindBackupSchedule)
 	if err := s.setup(); err != nil {
 		return fmt.Errorf("build controller of BackupSchedules: %w", err)
 	}
@@ -98,10 +98,10 @@ type runs struct {
 }
 
 func (r *runs) setup() error {
-	changed := builder.WithPredicates(watch.Changed())
+	changed := builder.WithPredicates(watch.ChangedPredicate())
 	named := handler.EnqueueRequestsFromMapFunc(r.named)
 	edits := queueing.NewEdits()
-	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), r.new(), watch.Own()).
+	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), r.new(), watch.OwnPredicate()).
 		Watches(&batchv1.Job{}, named, changed).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.queued), changed).
 		Watches(&corev1.Pod{}, named, changed).
@@ -117,7 +117,7 @@ func (r *runs) setup() error {
 	if r.kind == v1alpha1.KindLogBackup {
 		b = b.Watches(&v1alpha1.Restore{}, reading, changed)
 	}
-	return b.Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r))))
+	return b.Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 
 // named returns the run that a Job or a pod is of.
@@ -173,7 +173,7 @@ func (r *runs) waiting(ctx context.Context, namespace string, matters func(v1alp
 	}
 	var out []reconcile.Request
 	for _, run := range all {
-		if !run.GetRunStatus().Ended() && matters(run) {
+		if !run.GetRunStatus().HasEnded() && matters(run) {
 			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: run.GetName()}})
 		}
 	}
@@ -209,13 +209,13 @@ func (r *runs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 type schedules struct{ operator.Env }
 
 func (r *schedules) setup() error {
-	changed := builder.WithPredicates(watch.Changed())
+	changed := builder.WithPredicates(watch.ChangedPredicate())
 	edits := queueing.NewEdits()
-	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.Own()).
+	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.OwnPredicate()).
 		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.making), changed).
 		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.read), changed).
 		WithOptions(r.Controller).
-		Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r))))
+		Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 
 // making returns the schedule that has made a Backup.

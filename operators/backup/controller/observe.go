@@ -36,7 +36,7 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	for i := range pods.Items {
 		seen.Pods = append(seen.Pods, &pods.Items[i])
 	}
-	if run.GetRunStatus().Ended() {
+	if run.GetRunStatus().HasEnded() {
 		return seen, nil
 	}
 	if ip := job.Telling(run, seen); ip != "" {
@@ -50,7 +50,7 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	case err != nil:
 		return seen, err
 	case found:
-		seen.Group, seen.Overdue = group, r.Waits.Overdue(group, group.Status.Conditions, seen.Now)
+		seen.Group, seen.Overdue = group, r.Waits.IsOverdue(group, group.Status.Conditions, seen.Now)
 		if seen.Others, err = physicalJobs(ctx, r.Client, group.Namespace, group.PDGroupName()); err != nil {
 			return seen, err
 		}
@@ -107,7 +107,7 @@ func (r *runs) observeLog(ctx context.Context, of *v1alpha1.LogBackup, seen *job
 		return err
 	}
 	for i := range restores {
-		seen.Read = seen.Read || logOf(&restores[i]) == of.Name && !restores[i].Status.Ended()
+		seen.Read = seen.Read || logOf(&restores[i]) == of.Name && !restores[i].Status.HasEnded()
 	}
 	if of.Spec.TruncateWith == nil {
 		return nil
@@ -211,7 +211,7 @@ func (r *schedules) observe(ctx context.Context, s *v1alpha1.BackupSchedule) (sc
 		return seen, err
 	}
 	for i := range restores {
-		if from := sourceOf(&restores[i]); from != "" && !restores[i].Status.Ended() {
+		if from := sourceOf(&restores[i]); from != "" && !restores[i].Status.HasEnded() {
 			seen.Read[from] = true
 		}
 	}

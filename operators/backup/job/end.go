@@ -136,7 +136,7 @@ func (p *planner) advance() {
 
 // Telling returns the address of the pod of a run that reports how far it is; empty if none does.
 func Telling(run v1alpha1.Run, seen Seen) string {
-	if run.RunKind() == v1alpha1.KindLogBackup || run.GetDeletionTimestamp() != nil || run.GetRunStatus().Ended() {
+	if run.RunKind() == v1alpha1.KindLogBackup || run.GetDeletionTimestamp() != nil || run.GetRunStatus().HasEnded() {
 		return ""
 	}
 	for _, pod := range seen.Pods {

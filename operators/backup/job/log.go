@@ -37,7 +37,7 @@ func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 		p.plan.Outcome = p.foreign(job)
 	case job != nil && job.DeletionTimestamp != nil:
 		p.plan.Outcome = p.settled(l)
-	case job != nil && !workload.JobEnded(job):
+	case job != nil && !workload.HasJobEnded(job):
 		p.logRuns(l, job)
 	case job != nil && !p.noted(l, job):
 		p.note(l, job)
@@ -236,7 +236,7 @@ func (p *planner) gateLog() step.Outcome {
 		return step.Done()
 	}
 	for _, j := range p.seen.Others {
-		if j.Labels[v1alpha1.LabelComponent] == jobtemplate.ComponentRestore && !workload.JobEnded(j) {
+		if j.Labels[v1alpha1.LabelComponent] == jobtemplate.ComponentRestore && !workload.HasJobEnded(j) {
 			return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s restores into the cluster, and BR begins no log meanwhile: kubectl -n %s describe job %s", j.Name, j.Namespace, j.Name))
 		}
 	}

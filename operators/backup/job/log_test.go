@@ -54,7 +54,7 @@ func TestBR01WhatTheJobOfALogLooksLike(t *testing.T) {
 	l.Status.State, l.Spec.TruncateBefore = v1alpha1.RunPaused, &metav1.Time{Time: result.TimeOf(tso(5))}
 	p := Make(l, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
-	golden.JSON(t, "testdata/log-s3.json", p.Start)
+	golden.CompareJSON(t, "testdata/log-s3.json", p.Start)
 	c := p.Start.Spec.Template.Spec.Containers[0]
 	command, err := runner.Parse(append([]string{c.Command[1]}, c.Args...))
 	require.NoError(t, err, "the program understands it")

@@ -116,7 +116,7 @@ func Make(run v1alpha1.Run, seen Seen) Plan {
 func (p *planner) proceed() {
 	current := p.current()
 	switch {
-	case p.plan.Status.Ended():
+	case p.plan.Status.HasEnded():
 		p.ended(current)
 	case current == nil && p.plan.Status.State == v1alpha1.RunRunning:
 		p.fail(v1alpha1.ReasonRunFailed, "its Job is gone, and how it ended is not known")
@@ -249,7 +249,7 @@ func (p *planner) gate(f jobtemplate.Files) step.Outcome {
 // Running returns the Job of another run than this that has not ended; nil if there is none.
 func Running(run v1alpha1.Run, others []*batchv1.Job) *batchv1.Job {
 	for _, j := range others {
-		if !workload.JobEnded(j) && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()) {
+		if !workload.HasJobEnded(j) && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()) {
 			return j
 		}
 	}

@@ -63,11 +63,11 @@ func TestBR04WhatJobsLookLike(t *testing.T) {
 	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
 	p := Make(b, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
-	golden.JSON(t, "testdata/backup-s3.json", p.Start)
-	golden.JSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.Of(b), image))
+	golden.CompareJSON(t, "testdata/backup-s3.json", p.Start)
+	golden.CompareJSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.Of(b), image))
 	p = Make(fromPVC(), Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
-	golden.JSON(t, "testdata/restore-pvc.json", p.Start)
+	golden.CompareJSON(t, "testdata/restore-pvc.json", p.Start)
 	for _, j := range []*batchv1.Job{p.Start, jobtemplate.RenderClean(b, jobtemplate.Of(b), image), Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
 		c := j.Spec.Template.Spec.Containers[0]
 		verb := c.Command[len(c.Command)-1]

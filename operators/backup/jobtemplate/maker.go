@@ -51,7 +51,7 @@ func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
 	as.RunAsUser, as.RunAsGroup, as.FSGroup = ptr.To[int64](user), ptr.To[int64](user), ptr.To[int64](user)
 	as.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
 	m.main = &corev1.Container{
-		Name: Container, ImagePullPolicy: corev1.PullIfNotPresent, SecurityContext: workload.Unprivileged(false),
+		Name: Container, ImagePullPolicy: corev1.PullIfNotPresent, SecurityContext: workload.UnprivilegedContext(false),
 		Args: []string{"--result=" + corev1.TerminationMessagePathDefault},
 	}
 	return m
@@ -170,7 +170,7 @@ func (m *maker) bring(image string, t tool, g *v1alpha1.TiDBGroup, of v1alpha1.R
 		// A quota wants to know of each container, and counts the larger.
 		Resources:       workload.ContainerResources(of.Resources),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "program", MountPath: programDir}},
-		SecurityContext: workload.Unprivileged(false),
+		SecurityContext: workload.UnprivilegedContext(false),
 	}}
 	m.pod.ImagePullSecrets = workload.PullSecrets(&g.Spec.ComponentSpec)
 	m.main.Image = cmp.Or(of.Image, t.image+":"+g.Spec.Version)

@@ -18,7 +18,7 @@ const patience = time.Second
 type Client struct{ http *http.Client }
 
 // NewClient returns a Client.
-func NewClient() *Client { return &Client{http: httpclient.New(httpclient.Transport(""))} }
+func NewClient() *Client { return &Client{http: httpclient.New(httpclient.NewTransport(""))} }
 
 // Ask asks the pod at an address; nil if it tells nothing. Nothing depends on the answer.
 func (c *Client) Ask(ctx context.Context, ip string) (*Report, error) {

@@ -87,7 +87,7 @@ func Make(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 // due makes the Backup of a time, or leaves it out because one is running.
 func (p *Plan) due(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, at time.Time) {
 	p.Status.LastRun = &metav1.Time{Time: at.UTC()}
-	running := slices.ContainsFunc(own, func(b *v1alpha1.Backup) bool { return b.DeletionTimestamp == nil && !b.Status.Ended() })
+	running := slices.ContainsFunc(own, func(b *v1alpha1.Backup) bool { return b.DeletionTimestamp == nil && !b.Status.HasEnded() })
 	if running && s.Spec.ConcurrencyPolicy != v1alpha1.ConcurrencyAllow {
 		return
 	}
@@ -123,7 +123,7 @@ func ownOf(s *v1alpha1.BackupSchedule, all []*v1alpha1.Backup) []*v1alpha1.Backu
 
 // last says what became of the backup that ended last.
 func last(own []*v1alpha1.Backup) step.Outcome {
-	ended := slices.DeleteFunc(slices.Clone(own), func(b *v1alpha1.Backup) bool { return !b.Status.Ended() || b.DeletionTimestamp != nil })
+	ended := slices.DeleteFunc(slices.Clone(own), func(b *v1alpha1.Backup) bool { return !b.Status.HasEnded() || b.DeletionTimestamp != nil })
 	if len(ended) == 0 {
 		return step.Done()
 	}

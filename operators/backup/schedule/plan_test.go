@@ -30,7 +30,7 @@ func backup(name string, state v1alpha1.RunState, age time.Duration) *v1alpha1.B
 		Name: name, Namespace: "db", Labels: map[string]string{v1alpha1.LabelSchedule: "nightly"}, Annotations: map[string]string{v1alpha1.AnnotationScheduleUID: "s1"},
 	}}
 	b.Status.State = state
-	if b.Status.Ended() {
+	if b.Status.HasEnded() {
 		b.Status.CompletionTime = &metav1.Time{Time: clock().Add(-age)}
 	}
 	return b
@@ -131,7 +131,7 @@ func TestBR02RetentionNeverDeletesTheLastGoodBackup(t *testing.T) {
 		for _, b := range p.Delete {
 			gone[b.Name] = true
 			assert.True(t, Own(s, b), "others' are left alone")
-			assert.True(t, b.Status.Ended(), "none that runs")
+			assert.True(t, b.Status.HasEnded(), "none that runs")
 			assert.False(t, b.Status.State == v1alpha1.RunComplete && read[b.Name], "none that a Restore reads")
 		}
 		good := complete(ownOf(s, all))

@@ -100,7 +100,7 @@ func withoutRole(err error) error {
 	case errors.As(err, &api):
 		return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %s: %s: does the role's trust policy name the ServiceAccount?", api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network):
-		return failure.New(v1alpha1.ReasonStorageUnreachable, "the service that gives the pod the role of its ServiceAccount does not answer: %s", cause.Of(err))
+		return failure.New(v1alpha1.ReasonStorageUnreachable, "the service that gives the pod the role of its ServiceAccount does not answer: %s", cause.Describe(err))
 	}
 	return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %w", err)
 }

@@ -144,7 +144,7 @@ func (p *Place) cause(err error) (reason, why string) {
 	case unknown != "":
 		return v1alpha1.ReasonCertificateInvalid, p.unverified(unknown)
 	case errors.As(err, &network):
-		return v1alpha1.ReasonStorageUnreachable, p.server() + " does not answer: " + cause.Of(err)
+		return v1alpha1.ReasonStorageUnreachable, p.server() + " does not answer: " + cause.Describe(err)
 	}
 	return v1alpha1.ReasonRunFailed, err.Error()
 }

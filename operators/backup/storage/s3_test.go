@@ -35,7 +35,7 @@ func serve(t *testing.T, flags ...string) server {
 // listen is serve at an address, with TLS if there is a directory with tls.crt and tls.key.
 func listen(t *testing.T, address, certificate string, flags ...string) server {
 	t.Helper()
-	s := objectstore.Bucket(t, objectstore.Server{Address: address, AccessKey: access, SecretKey: secret, Certificate: certificate, Flags: flags}, "copies")
+	s := objectstore.StartWithBucket(t, objectstore.Server{Address: address, AccessKey: access, SecretKey: secret, Certificate: certificate, Flags: flags}, "copies")
 	return server{dir: s.Dir, url: s.URL()}
 }
 

@@ -42,7 +42,7 @@ func OwnPD(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 
 // Usable reports whether what PD answered is this group's PD.
 func Usable(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return s.PD.Err == nil && OwnPD(g, s).Allowed()
+	return s.PD.Err == nil && OwnPD(g, s).IsAllowed()
 }
 
 // Vanished says that Instances which may have bootstrapped the cluster are gone

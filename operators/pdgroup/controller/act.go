@@ -185,7 +185,7 @@ func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observa
 	}
 	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(component.DeleteMember), string(component.DeleteMember), "Removed member %s from PD: it has no Instance and no data", name)
 	r.PD.Kick(key)
-	return step.After(membership.OrderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
+	return step.RetryAfter(membership.OrderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
 }
 
 // setPeerURLs gives members of PD the URLs at which the others reach them. The next answer

@@ -135,7 +135,7 @@ func TestPD21AGroupAtRestStaysSoWhilePDIsSilent(t *testing.T) {
 	given := func() step.Kind { return persisted.New(g, s).Progress(s.Instances[0], nil, wanted).Outcome.Kind }
 	assert.Equal(t, step.KindWait, given())
 	set := conditions.New(nil, g.Generation, clock())
-	set.True(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "test")
+	set.MarkTrue(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "test")
 	g.Status.Conditions = set.List()
 	assert.Equal(t, step.KindDone, given())
 	g.Generation++

@@ -70,7 +70,7 @@ func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*observat
 // says sets a condition of an Instance.
 func says(i *v1alpha1.Instance, kind string, status metav1.ConditionStatus, reason string) {
 	set := conditions.New(nil, i.Generation, clock())
-	set.Put(kind, status, reason, "the reason is "+reason)
+	set.SetCondition(kind, status, reason, "the reason is "+reason)
 	i.Status.Conditions = set.List()
 }
 

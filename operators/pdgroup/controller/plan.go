@@ -100,8 +100,8 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 			// has made has its argument until its pod is recreated.
 			bootstrap.SetArgument(g, template, bootstrap.Startup{Bootstraps: initial, InitialCluster: bootstrap.InitialSlots(g, s), Before: before, Asked: asked || i == nil && initial})
 		},
-		RollGate: rollout.RollGate(g, s), MaySuspend: verdict.All(rollout.MaySuspend(g, s), membership.MaySwitch(g, s)),
-		Budget: budget.Budget(g, s, workload.Owner(g), counted(g, s)),
+		RollGate: rollout.RollGate(g, s), MaySuspend: verdict.RequireAll(rollout.MaySuspend(g, s), membership.MaySwitch(g, s)),
+		Budget: budget.ComponentBudget(g, s, workload.Owner(g), counted(g, s)),
 	})
 }
 
@@ -137,7 +137,7 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 	if membership.IsSwitching(g) && p.Outcome.Kind == step.KindWait {
 		p.Outcome.After = min(p.Outcome.After, switchAgain)
 	}
-	if own := bootstrap.OwnPD(g, s); !own.Allowed() {
+	if own := bootstrap.OwnPD(g, s); !own.IsAllowed() {
 		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, own.Reason()), p.Outcome)
 	}
 	return p, err

@@ -43,9 +43,9 @@ func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome st
 		status.InitialMembers = bootstrap.Record(g.Status.InitialMembers, membership.Ours(g, s))
 	}
 	if p.ClusterID != "" {
-		set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "PD has cluster ID "+p.ClusterID)
+		set.MarkTrue(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "PD has cluster ID "+p.ClusterID)
 	} else {
-		set.False(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapping, "PD has not answered with a cluster ID yet")
+		set.MarkFalse(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapping, "PD has not answered with a cluster ID yet")
 	}
 	if bootstrap.Usable(g, s) {
 		status.Leader = s.PD.Leader
@@ -78,23 +78,23 @@ func quorum(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditions.Set) {
 	}
 	switch {
 	case g.Spec.Suspended:
-		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
-	case !bootstrap.OwnPD(g, s).Allowed():
-		set.False(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.OwnPD(g, s).Reason())
+		set.MarkFalse(condition, v1alpha1.ReasonSuspended, "suspended")
+	case !bootstrap.OwnPD(g, s).IsAllowed():
+		set.MarkFalse(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.OwnPD(g, s).Reason())
 	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
-		set.False(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
+		set.MarkFalse(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
 	case s.PD.Err != nil && rollout.Count(s, "").Ready == 0:
-		set.False(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
+		set.MarkFalse(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
 	case errors.Is(s.PD.Err, pd.ErrNoLeader):
-		set.Unknown(condition, v1alpha1.ReasonQuorumLost, "PD has no leader: if this is not over in some seconds, its members have lost each other or too many of them are down")
+		set.MarkUnknown(condition, v1alpha1.ReasonQuorumLost, "PD has no leader: if this is not over in some seconds, its members have lost each other or too many of them are down")
 	case s.PD.Err != nil:
-		set.Unknown(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer: "+s.PD.Err.Error())
+		set.MarkUnknown(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer: "+s.PD.Err.Error())
 	case !s.PD.HasQuorum() && !set.Is(v1alpha1.ConditionBootstrapped):
-		set.False(condition, v1alpha1.ReasonBootstrapping, fmt.Sprintf("%d of %d members are healthy and none leads yet", healthy, len(s.PD.Members)))
+		set.MarkFalse(condition, v1alpha1.ReasonBootstrapping, fmt.Sprintf("%d of %d members are healthy and none leads yet", healthy, len(s.PD.Members)))
 	case !s.PD.HasQuorum():
-		set.False(condition, v1alpha1.ReasonQuorumLost, fmt.Sprintf("%d of %d members are healthy and the leader is %q: start the missing members again", healthy, len(s.PD.Members), s.PD.Leader))
+		set.MarkFalse(condition, v1alpha1.ReasonQuorumLost, fmt.Sprintf("%d of %d members are healthy and the leader is %q: start the missing members again", healthy, len(s.PD.Members), s.PD.Leader))
 	default:
-		set.True(condition, v1alpha1.ReasonQuorumHealthy, fmt.Sprintf("%d of %d members are healthy", healthy, len(s.PD.Members)))
+		set.MarkTrue(condition, v1alpha1.ReasonQuorumHealthy, fmt.Sprintf("%d of %d members are healthy", healthy, len(s.PD.Members)))
 	}
 }
 
@@ -133,7 +133,7 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 			m.Status = listed(g, s, i, set)
 		case !runs && !voting.Unseen(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
 			keep(set, i, v1alpha1.ConditionJoined)
-			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "its pod does not run, and PD does not answer")
+			set.MarkFalse(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "its pod does not run, and PD does not answer")
 		case p.Drained[i.Name]:
 			keep(set, i, v1alpha1.ConditionJoined)
 			keep(set, i, v1alpha1.ConditionHealthy)
@@ -142,9 +142,9 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 		}
 		switch why := p.Waiting[i.Name]; {
 		case p.Drained[i.Name]:
-			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, left(g))
+			set.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, left(g))
 		case why != "" && !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained):
-			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
+			set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
 		case membership.Returned(g, s, i):
 			// Its removal was withdrawn; a later removal must begin again.
 		default:
@@ -167,7 +167,7 @@ func left(g *v1alpha1.PDGroup) string {
 // keep puts a condition that an Instance carries as it is.
 func keep(set *conditions.Set, i *v1alpha1.Instance, kind string) {
 	if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil {
-		set.Put(kind, c.Status, c.Reason, c.Message)
+		set.SetCondition(kind, c.Status, c.Reason, c.Message)
 	}
 }
 
@@ -183,8 +183,8 @@ func listed(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance, s
 		case i.Status.Member != nil:
 			message = "PD no longer lists member " + i.Name + " and never takes it back with its data: a new member replaces it; if not: kubectl -n " + i.Namespace + " delete instance " + i.Name
 		}
-		set.False(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, message)
-		set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, message)
+		set.MarkFalse(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, message)
+		set.MarkFalse(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, message)
 		if i.Status.Member == nil {
 			return nil
 		}
@@ -192,11 +192,11 @@ func listed(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance, s
 		gone.State = stateRemoved
 		return &gone
 	}
-	set.True(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists member "+i.Name)
+	set.MarkTrue(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists member "+i.Name)
 	if member.Healthy {
-		set.True(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "PD calls the member healthy")
+		set.MarkTrue(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "PD calls the member healthy")
 	} else {
-		set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "PD calls the member unhealthy")
+		set.MarkFalse(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "PD calls the member unhealthy")
 	}
 	state := stateFollower
 	if s.PD.Leader == member.Name {

@@ -38,7 +38,7 @@ func edited(g *v1alpha1.PDGroup) { bootstrapped(g); g.Spec.Config = "lease = 5" 
 func tells(i *v1alpha1.Instance, ago time.Duration, list ...string) {
 	set := conditions.New(nil, i.Generation, clock().Add(-ago))
 	for n := 0; n < len(list); n += 3 {
-		set.Put(list[n], metav1.ConditionStatus(list[n+1]), list[n+2], "test")
+		set.SetCondition(list[n], metav1.ConditionStatus(list[n+1]), list[n+2], "test")
 	}
 	i.Status.Conditions = set.List()
 }
@@ -70,7 +70,7 @@ func deleted(s *observation.Snapshot, slot int, ago time.Duration) {
 // holds gives the Lease to an Instance, of which something has been done already.
 func holds(s *observation.Snapshot, slot int) {
 	s.Instances[slot].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
-	s.Lease = lease.Held(lease.Of(s.Instances[slot]), clock().Add(-time.Minute), 0)
+	s.Lease = lease.NewState(lease.NewHolder(s.Instances[slot]), clock().Add(-time.Minute), 0)
 }
 
 // scene is a group of n members that are healthy, changed.
@@ -223,7 +223,7 @@ func TestARoll(t *testing.T) {
 // lost has the group say for how long it has had no quorum.
 func lost(s *observation.Snapshot, ago time.Duration) {
 	set := conditions.New(nil, 2, clock().Add(-ago))
-	set.Unknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumLost, "test")
+	set.MarkUnknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumLost, "test")
 	s.PDGroup = stored()
 	s.PDGroup.Status.Conditions = set.List()
 }
@@ -510,7 +510,7 @@ func TestAReplacement(t *testing.T) {
 		}, did{}, "", ""},
 		"waits for the one before to settle": {4, func(g *v1alpha1.PDGroup) {
 			set := conditions.New(nil, 2, clock().Add(-time.Hour))
-			set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "test")
+			set.MarkTrue(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "test")
 			g.Status.Conditions = set.List()
 		}, func(s *observation.Snapshot) {
 			lives(s, 1, false, false)
@@ -640,7 +640,7 @@ func joiner(s *observation.Snapshot, slot int32) *v1alpha1.Instance {
 
 func claimLost(s *observation.Snapshot, slot int) {
 	set := conditions.New(nil, s.Instances[slot].Generation, clock())
-	set.False(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimLost, "test")
+	set.MarkFalse(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimLost, "test")
 	s.Instances[slot].Status.Conditions = append(s.Instances[slot].Status.Conditions, set.List()...)
 }
 

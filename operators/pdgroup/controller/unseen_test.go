@@ -70,7 +70,7 @@ func TestAMemberThatPDDoesNotListIsNotStoppedWhilePDDoesNotAnswer(t *testing.T) 
 				silence(&s)
 				v := voting.New(stored(edited), s)
 				for slot, p := range pods {
-					require.Equal(t, !mayRun(p), v.NotServing(s.Instances[slot]), "PD %s, pods %v, slot %d", name, pods, slot)
+					require.Equal(t, !mayRun(p), v.IsNotServing(s.Instances[slot]), "PD %s, pods %v, slot %d", name, pods, slot)
 				}
 				checked++
 			}

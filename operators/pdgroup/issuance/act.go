@@ -59,7 +59,7 @@ func (r *Reader) rotate(ctx context.Context, env operator.Env, pd *v1alpha1.PDGr
 		return ended(err, hinderedSecrets, secret)
 	}
 	env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, "CARotation", "Rotate", "%s", to.Why)
-	return step.After(step.ConflictDelay, v1alpha1.ReasonProgressing, to.Why) // the certificates are next, and no watch reports Secrets
+	return step.RetryAfter(step.ConflictDelay, v1alpha1.ReasonProgressing, to.Why) // the certificates are next, and no watch reports Secrets
 }
 
 // apply applies a Certificate.

@@ -52,7 +52,7 @@ func due(request certificate.Request, secret *corev1.Secret, by Authority, now t
 	}
 	pair, err := certificate.Parse(held)
 	if err == nil {
-		err = request.Misses(pair, now)
+		err = request.CheckPair(pair, now)
 	}
 	if err != nil {
 		return err.Error()

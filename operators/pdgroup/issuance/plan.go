@@ -80,7 +80,7 @@ func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
 	}
 	for _, request := range o.Requests {
 		secret := o.Secrets[request.Secret]
-		if w := p.words[request.Secret]; w.blocked && (secret == nil || request.Lacks(secret.Data, now) != nil) {
+		if w := p.words[request.Secret]; w.blocked && (secret == nil || request.CheckData(secret.Data, now) != nil) {
 			p.Outcome = step.Worst(p.Outcome, certificate.Stall(fmt.Sprintf("Secret %s: %s", request.Secret, w.said)))
 		}
 	}

@@ -92,7 +92,7 @@ func TestSEC01AClusterMakesItsCAOnceAndSignsWithIt(t *testing.T) {
 	assert.False(t, p.MakesCA, "once")
 	assert.Empty(t, p.Secrets)
 	for _, r := range o.Requests {
-		assert.NoError(t, r.Lacks(o.Secrets[r.Secret].Data, now))
+		assert.NoError(t, r.CheckData(o.Secrets[r.Secret].Data, now))
 	}
 	assert.Equal(t, o.Secrets[memberSecret].Data[v1alpha1.TLSKeyCA], o.Secrets[caSecret].Data[v1alpha1.TLSKeyCert])
 	assert.NotEqual(t, o.Secrets[memberSecret].Data[v1alpha1.TLSKeyKey], o.Secrets[caSecret].Data[v1alpha1.TLSKeyKey], "the key of the CA is in no other Secret")
@@ -292,7 +292,7 @@ func TestSEC01WhyAnIssuerHasNotSignedIsSaid(t *testing.T) {
 			pd, o := world(issuer())
 			c.spoil(pd, &o)
 			p := Make(pd, o, now)
-			s := certificate.Wanted(pd, pd)
+			s := certificate.SecretsFor(pd, pd)
 			p.Tell(&s)
 			assert.Contains(t, s.Member.Said, c.says)
 			assert.Equal(t, c.blocked, s.Member.Blocked)

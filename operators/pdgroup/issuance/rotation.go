@@ -81,8 +81,8 @@ func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
 			continue
 		}
 		status := g.GetGroupStatus()
-		upToDate := gate.Current(status.Conditions, g.GetGeneration(), v1alpha1.ConditionUpToDate)
-		wanted := certificate.Wanted(g, pd)
+		upToDate := gate.FindCurrentCondition(status.Conditions, g.GetGeneration(), v1alpha1.ConditionUpToDate)
+		wanted := certificate.SecretsFor(g, pd)
 		for _, secret := range []certificate.Secret{wanted.Member, wanted.Client, wanted.MySQL, wanted.Backend} {
 			if secret.Made && !slices.ContainsFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
 				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Secret{Data: o.Secrets[secret.Name].Data}.Trust()

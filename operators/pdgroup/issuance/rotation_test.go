@@ -26,7 +26,7 @@ func rotating(t *testing.T) (*v1alpha1.PDGroup, Observed) {
 // started has every group run with the certificates that there are.
 func started(pd *v1alpha1.PDGroup, o Observed) {
 	for _, g := range o.Groups {
-		s := certificate.Wanted(g, pd)
+		s := certificate.SecretsFor(g, pd)
 		for _, secret := range []*certificate.Secret{&s.Member, &s.Client} {
 			secret.Data = o.Secrets[secret.Name].Data
 		}

@@ -39,12 +39,12 @@ func Ours(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Instance {
 // Known says whether PD's answer is something to act on.
 func Known(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	switch {
-	case !bootstrap.OwnPD(g, s).Allowed():
+	case !bootstrap.OwnPD(g, s).IsAllowed():
 		return verdict.Refuse("another cluster's PD answers")
 	case s.PD.Err != nil:
 		return verdict.Refuse(s.PD.Err.Error())
 	case !s.PD.HasQuorum():
-		return verdict.Refusef("PD has no quorum: %d of %d members are healthy and the leader is %q", s.PD.Healthy(), len(s.PD.Members), s.PD.Leader)
+		return verdict.Refusef("PD has no quorum: %d of %d members are healthy and the leader is %q", s.PD.CountHealthy(), len(s.PD.Members), s.PD.Leader)
 	case !bootstrap.Bootstrapped(g, s):
 		return verdict.Refuse("PD has not bootstrapped its cluster yet")
 	}
@@ -56,7 +56,7 @@ func Known(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 // of no use: PD never takes such a member back.
 func Left(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
 	_, listed := Of(g, s, i)
-	return Known(g, s).Allowed() && !listed && i.Status.Member != nil
+	return Known(g, s).IsAllowed() && !listed && i.Status.Member != nil
 }
 
 // Joining counts the Instances that have not joined yet and may do so at any
@@ -90,7 +90,7 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	none := func(format string, args ...any) (int, string) {
 		return 0, "members join one at a time: waiting for " + fmt.Sprintf(format, args...)
 	}
-	if !bootstrap.OwnPD(g, s).Allowed() {
+	if !bootstrap.OwnPD(g, s).IsAllowed() {
 		return none("this group's own PD to answer")
 	}
 	if back := len(Returning(g, s)); back > 0 {
@@ -98,7 +98,7 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		// PD needs for one.
 		return back, "members that PD lists start again first"
 	}
-	switch known := Known(g, s).Allowed(); {
+	switch known := Known(g, s).IsAllowed(); {
 	case !known && len(s.Instances) == 0:
 		return none("PD, which has no Instance and no claim left: restore the claims of its members (%s and so on) with their labels, or delete the PDGroup and recreate it for an empty cluster: kubectl -n %s delete pdgroup %s",
 			bootstrap.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
@@ -109,7 +109,7 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		return none("member %s, which has no Instance, to leave PD", cmp.Or(left[0].Name, left[0].PeerURL))
 	}
 	for _, i := range s.Instances {
-		if s.Lease.HeldBy(i) {
+		if s.Lease.IsHeldBy(i) {
 			return none("Instance %s to be done", i.Name)
 		}
 		if Left(g, s, i) {
@@ -134,7 +134,7 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	}
 	n := len(s.PD.Members)
 	// Where one more makes the majority no larger, it may be what fixes PD.
-	if shaky, name := unsteady(g, s); n > 1 && pd.Majority(n+1) > pd.Majority(n) && s.PD.Healthy(shaky...) < pd.Majority(n+1) {
+	if shaky, name := unsteady(g, s); n > 1 && pd.Majority(n+1) > pd.Majority(n) && s.PD.CountHealthy(shaky...) < pd.Majority(n+1) {
 		return none("Instance %s, whose member PD calls healthy and whose pod is not ready, is being stopped, or stops again and again: with one more %d are a majority: kubectl -n %s describe instance %s; if it does not recover, replace it: kubectl -n %s delete instance %s",
 			name, pd.Majority(n+1), g.Namespace, name, g.Namespace, name)
 	}
@@ -274,13 +274,13 @@ func Returning(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 // it has no Instance and no data, is not healthy, and the others have a majority
 // without it.
 func Orphan(g *v1alpha1.PDGroup, s observation.Snapshot) pd.Member {
-	if !Known(g, s).Allowed() || g.DeletionTimestamp != nil || g.Spec.Suspended {
+	if !Known(g, s).IsAllowed() || g.DeletionTimestamp != nil || g.Spec.Suspended {
 		return pd.Member{}
 	}
 	back := Returning(g, s)
 	for _, m := range Abandoned(g, s) {
 		slot, _ := names.Slot(g.Name, m.Name)
-		if !m.Healthy && (m.Name == "" || !slices.Contains(back, slot)) && s.PD.Healthy() >= pd.Majority(len(s.PD.Members)-1) {
+		if !m.Healthy && (m.Name == "" || !slices.Contains(back, slot)) && s.PD.CountHealthy() >= pd.Majority(len(s.PD.Members)-1) {
 			return m
 		}
 	}

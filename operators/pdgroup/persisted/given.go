@@ -53,7 +53,7 @@ func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map
 	if !reflect.DeepEqual(items, Items(c.g.Spec.Config)) {
 		return component.ConfigProgress{Outcome: step.Done()}
 	}
-	if known := c.known(); !known.Allowed() {
+	if known := c.known(); !known.IsAllowed() {
 		// A group at rest stays at rest while PD elects a leader.
 		if upToDate := meta.FindStatusCondition(c.g.Status.Conditions, v1alpha1.ConditionUpToDate); upToDate != nil &&
 			upToDate.Status == "True" && upToDate.ObservedGeneration == c.g.Generation {
@@ -66,7 +66,7 @@ func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map
 
 // known says whether it is known what PD stores.
 func (c Stored) known() verdict.Verdict {
-	if known := membership.Known(c.g, c.s); !known.Allowed() {
+	if known := membership.Known(c.g, c.s); !known.IsAllowed() {
 		return known
 	}
 	if c.s.PD.Config == nil {
@@ -79,7 +79,7 @@ func (c Stored) known() verdict.Verdict {
 // another value, whatever has changed them. Items that the spec does not name are left
 // alone.
 func (c Stored) Lacks() []Lack {
-	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || !c.known().Allowed() {
+	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || !c.known().IsAllowed() {
 		return nil
 	}
 	return Lacks(Items(c.g.Spec.Config), c.s.PD.Config)
@@ -120,7 +120,7 @@ func (c Stored) Contested(lacks []Lack) step.Outcome {
 
 // refuse says which items PD does not take, and what to do.
 func refuse(g *v1alpha1.PDGroup, items []string, answers string) step.Outcome {
-	edit := origin.Of(g)
+	edit := origin.OfGroup(g)
 	o := step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("PD does not take %s (%s): set it to what PD takes, or take it out of %s, and PD keeps what it has: %s",
 		strings.Join(items, ", "), answers, edit.Field("config"), edit.Edit()))
 	o.After = configAgain

@@ -119,7 +119,7 @@ func advance(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDRecovery,
 			return next, o
 		}
 	}
-	if own := bootstrap.OwnPD(g, s); !own.Allowed() && !early {
+	if own := bootstrap.OwnPD(g, s); !own.IsAllowed() && !early {
 		return before, step.Stall(v1alpha1.ReasonClusterIDMismatch, own.Reason())
 	}
 	switch before.Phase {

@@ -64,7 +64,7 @@ func discard(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i
 	plan.Drained[i.Name] = deleted || rebuilt
 	switch {
 	case said && deleted:
-		member.Release(desired)
+		member.RemoveMemberFinalizer(desired)
 	case said && rebuilt && member.HasStopped(i):
 		plan.Deletes = append(plan.Deletes, i)
 	}

@@ -39,10 +39,10 @@ func refuse(g *v1alpha1.PDGroup, s observation.Snapshot, request string) step.Ou
 	case clusterID != g.Status.ClusterID:
 		return never("%q is for the cluster of ID %s, and this one's is %s: if this one is meant: %s", request, clusterID, g.Status.ClusterID, give(g, survivor))
 	case g.Spec.Paused:
-		return never("spec.paused is set, and nothing is done: %s", origin.Of(g).Set("paused", false))
+		return never("spec.paused is set, and nothing is done: %s", origin.OfGroup(g).Set("paused", false))
 	case g.Spec.Suspended:
-		return never("spec.suspended is set: %s", origin.Of(g).Set("suspended", false))
-	case !bootstrap.OwnPD(g, s).Allowed() && !active(g.Status.Recovery):
+		return never("spec.suspended is set: %s", origin.OfGroup(g).Set("suspended", false))
+	case !bootstrap.OwnPD(g, s).IsAllowed() && !active(g.Status.Recovery):
 		return step.Stall(v1alpha1.ReasonRecoveryRefused, bootstrap.OwnPD(g, s).Reason())
 	}
 	for _, check := range []step.Outcome{quorum(g, s), unfit(g, s, survivor), served(g, s)} {

@@ -23,8 +23,8 @@ func served(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 		switch {
 		case other.GroupKind() == v1alpha1.KindPDGroup, other.GetDeletionTimestamp() != nil:
 		case !other.GetComponentSpec().Suspended:
-			return never("%s %s must be stopped first: %s", other.GroupKind(), other.GetName(), origin.Of(other).Set("suspended", true))
-		case gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate) == nil:
+			return never("%s %s must be stopped first: %s", other.GroupKind(), other.GetName(), origin.OfGroup(other).Set("suspended", true))
+		case gate.FindCurrentCondition(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate) == nil:
 			// An operator that has not seen it may still make an Instance.
 			return step.Wait(other.GroupKind(), patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: the operator of %s %s has not seen yet that it is suspended: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName()))

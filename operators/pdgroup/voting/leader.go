@@ -69,7 +69,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 	}
 	m, listed := membership.Of(v.g, v.s, i)
 	switch known := membership.Known(v.g, v.s); {
-	case !known.Allowed():
+	case !known.IsAllowed():
 		return component.Eviction{Wait: wait("it is unknown whether it does: %s", known.Reason())}
 	case !listed:
 		return component.Eviction{Wait: wait("PD does not list its member yet")}
@@ -90,7 +90,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 // although no member is stopped for it: it stays, nothing is being done to it, and no member
 // wants it to lead nothing.
 func (v Voters) mayLead(i *v1alpha1.Instance) bool {
-	if i == nil || i.DeletionTimestamp != nil || i.Spec.Retire || i.Annotations[v1alpha1.AnnotationDisruption] != "" || v.s.Lease.HeldBy(i) {
+	if i == nil || i.DeletionTimestamp != nil || i.Spec.Retire || i.Annotations[v1alpha1.AnnotationDisruption] != "" || v.s.Lease.IsHeldBy(i) {
 		return false
 	}
 	_, evicted := member.EvictionRequest(i)

@@ -31,7 +31,7 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 			return component.Preparation{Ready: true}
 		}
 	}
-	if known := membership.Known(v.g, v.s); !known.Allowed() {
+	if known := membership.Known(v.g, v.s); !known.IsAllowed() {
 		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, known.Reason())
 	}
 	m, listed := membership.Of(v.g, v.s, d.Instance)
@@ -39,7 +39,7 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 		return component.Preparation{Ready: true}
 	}
 	if d.Verb == member.Remove {
-		if may := v.Allows(d); !may.Allowed() {
+		if may := v.Allows(d); !may.IsAllowed() {
 			return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): %s", name, d.Why, may.Reason())
 		}
 	}
@@ -82,10 +82,10 @@ func (v Voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
 // member healthy again.
 func (v Voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
 	back := membership.Known(v.g, v.s)
-	if m, listed := membership.Of(v.g, v.s, i); back.Allowed() && (!listed || !m.Healthy) {
+	if m, listed := membership.Of(v.g, v.s, i); back.IsAllowed() && (!listed || !m.Healthy) {
 		back = verdict.Refuse("PD does not call it healthy")
 	}
-	if !back.Allowed() {
+	if !back.IsAllowed() {
 		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, back.Reason())
 	}
 	return component.Preparation{Ready: true}

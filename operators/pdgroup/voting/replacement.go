@@ -31,13 +31,13 @@ const (
 	defaultReplaceAfter = 30 * time.Minute
 )
 
-// ReplacedWhenDeleted implements component.Component: a member that works goes when another one
+// IsReplacedWhenDeleted implements component.Component: a member that works goes when another one
 // has taken its place; what does not work is removed first, because every further
 // member makes the majority larger. The pod of one that
 // PD has removed may never finish stopping: after a while its slot is left alone.
-func (v Voters) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
+func (v Voters) IsReplacedWhenDeleted(i *v1alpha1.Instance) bool {
 	m, listed := membership.Of(v.g, v.s, i)
-	return v.lingers(i) || membership.Known(v.g, v.s).Allowed() && listed && m.Healthy
+	return v.lingers(i) || membership.Known(v.g, v.s).IsAllowed() && listed && m.Healthy
 }
 
 // lingers reports that an Instance whose member PD has removed was deleted a while ago
@@ -50,29 +50,29 @@ func (v Voters) lingers(i *v1alpha1.Instance) bool {
 // make a majority without it and none of them is on its way in or out.
 func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	m, listed := membership.Of(v.g, v.s, i)
-	if !membership.Known(v.g, v.s).Allowed() || listed && m.Healthy || v.unsettled(i) {
+	if !membership.Known(v.g, v.s).IsAllowed() || listed && m.Healthy || v.unsettled(i) {
 		return verdict.Reason{}
 	}
-	if listed && v.s.PD.Healthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
+	if listed && v.s.PD.CountHealthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
 		return verdict.Reason{}
 	}
 	unhealthy := v.lacking(i, v1alpha1.ConditionHealthy)
 	after := replaceAfter(v.g)
 	switch {
 	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
-		return verdict.Because("PD has removed its member")
+		return verdict.NewReason("PD has removed its member")
 	case member.IsClaimLost(i):
-		return verdict.Because("the volume with its data is gone")
+		return verdict.NewReason("the volume with its data is gone")
 	case v.discarded(i):
-		return verdict.Because("its volume belongs to a member that PD no longer knows")
+		return verdict.NewReason("its volume belongs to a member that PD no longer knows")
 	case !listed:
 		return verdict.Reason{} // it has not joined yet
 	case v.s.LostNodes[i.Name] != "":
-		return verdict.Becausef("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
+		return verdict.NewReasonf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
 	case m.ClientURL != "" && v.forgot(i): // an initial member that has never run has none
-		return verdict.Because("its volume is newer than its member in PD")
+		return verdict.NewReason("its volume is newer than its member in PD")
 	case after > 0 && unhealthy >= after && v.alike(i):
-		return verdict.Becausef("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
+		return verdict.NewReasonf("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
 	}
 	return verdict.Reason{}
 }
@@ -98,7 +98,7 @@ func (v Voters) discarded(i *v1alpha1.Instance) bool {
 // given up.
 func (v Voters) unsettled(i *v1alpha1.Instance) bool {
 	m, _ := membership.Of(v.g, v.s, i)
-	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
+	if other, starting := v.s.PD.StartingMember(); starting && other.ID != m.ID {
 		return true
 	}
 	bootstrapped := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionBootstrapped)

@@ -28,15 +28,15 @@ func (v Voters) Again(now pd.View) component.Component {
 	return v
 }
 
-// NotServing implements component.Component: a member adds nothing if PD does not call it
+// IsNotServing implements component.Component: a member adds nothing if PD does not call it
 // healthy, it is not Ready, and its pod does not run or PD does not count on it. A
 // pod that cannot be seen may run: while PD does not say otherwise it stays. When the
 // kubelets lose the API server, the Service of a PD that works publishes no address.
-func (v Voters) NotServing(i *v1alpha1.Instance) bool {
+func (v Voters) IsNotServing(i *v1alpha1.Instance) bool {
 	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && bootstrap.Usable(v.g, v.s) || member.WasReady(i) {
 		return false
 	}
-	if Unseen(i) && !membership.Known(v.g, v.s).Allowed() {
+	if Unseen(i) && !membership.Known(v.g, v.s).IsAllowed() {
 		return false
 	}
 	runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
@@ -73,7 +73,7 @@ func (v Voters) Rank(d component.Disruption) int {
 // NeedsLease implements component.Component: whatever is done to a member that adds to
 // the quorum needs the Lease, and what has begun with it ends with it.
 func (v Voters) NeedsLease(d component.Disruption) bool {
-	return v.s.Lease.HeldBy(d.Instance) || !v.NotServing(d.Instance)
+	return v.s.Lease.IsHeldBy(d.Instance) || !v.IsNotServing(d.Instance)
 }
 
 // Allows implements component.Component by counting votes: of those that vote after
@@ -84,7 +84,7 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove && !bootstrap.Bootstrapped(v.g, v.s) {
 		return verdict.Refuse("it bootstraps PD's cluster with the others, and is replaced when the cluster is there")
 	}
-	if known := membership.Known(v.g, v.s); !known.Allowed() {
+	if known := membership.Known(v.g, v.s); !known.IsAllowed() {
 		return known
 	}
 	m, listed := membership.Of(v.g, v.s, d.Instance)
@@ -99,25 +99,25 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 		return verdict.Allow()
 	case d.Verb == member.Remove:
 		voting--
-		if may := v.turn(d, m); !may.Allowed() {
+		if may := v.turn(d, m); !may.IsAllowed() {
 			return may
 		}
 	}
 	wobbly, name := v.unsteady(d.Instance)
-	healthy, joining := v.s.PD.Healthy(append(wobbly, m.ID)...), membership.Joining(v.g, v.s)
+	healthy, joining := v.s.PD.CountHealthy(append(wobbly, m.ID)...), membership.Joining(v.g, v.s)
 	switch need := pd.Majority(voting + joining); {
 	case voting == 0:
 		return verdict.Refuse("it is PD's only member")
 	case healthy >= need:
 		return verdict.Allow()
-	case len(wobbly) > 0 && v.s.PD.Healthy(m.ID) >= need:
+	case len(wobbly) > 0 && v.s.PD.CountHealthy(m.ID) >= need:
 		return verdict.Refusef("PD calls member %s healthy, and its pod is not ready, is being stopped, or stops again and again: kubectl -n %s describe instance %s", name, v.g.Namespace, name)
 	case joining > 0 && healthy >= pd.Majority(voting):
 		return verdict.Refusef("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
 	case voting == 2 && d.Verb == member.Remove && d.Instance.DeletionTimestamp != nil:
 		return verdict.Refusef("%d of the 2 members that would stay are healthy, and a majority needs both: repair the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
 	case voting == 2:
-		return verdict.Refuse("2 members need both for a majority: scale to 3 meanwhile: " + origin.Of(v.g).Scale(3))
+		return verdict.Refuse("2 members need both for a majority: scale to 3 meanwhile: " + origin.OfGroup(v.g).Scale(3))
 	default:
 		return verdict.Refusef("%d of %d members would be healthy without it, and %d are a majority", healthy, voting, need)
 	}
@@ -143,7 +143,7 @@ func (v Voters) unsteady(than *v1alpha1.Instance) (ids []string, name string) {
 // turn says whether it is a member's turn to leave. Members leave one after the other, those
 // that are unhealthy first, and one that works goes when its replacement works.
 func (v Voters) turn(d component.Disruption, m pd.Member) verdict.Verdict {
-	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
+	if other, starting := v.s.PD.StartingMember(); starting && other.ID != m.ID {
 		return verdict.Refuse("member " + other.PeerURL + " is joining PD")
 	}
 	working := 0
@@ -189,10 +189,10 @@ func (v Voters) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict {
 			users = append(users, other.GroupKind()+" "+other.GetName())
 		}
 	}
-	edit := origin.Of(v.g)
+	edit := origin.OfGroup(v.g)
 	field, back := edit.Field("replicas"), edit.Scale(max(len(v.g.Status.Members), 1))
 	if len(users) > 0 {
 		return verdict.Refusef("%s is 0, and %s would be left without a PD: delete them first, or set it back: %s", field, strings.Join(users, ", "), back)
 	}
-	return verdict.Refusef("%s is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set %s to stop it, or set it back: %s", field, edit.Either("suspended"), back)
+	return verdict.Refusef("%s is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set %s to stop it, or set it back: %s", field, edit.SharedField("suspended"), back)
 }
