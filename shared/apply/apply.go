@@ -58,7 +58,7 @@ func (w Writer) Object(ctx context.Context, desired, live client.Object) (Result
 
 // ObjectKeepingField is Object that leaves one field to others while desired does not say it.
 // What live has there is written with all else: a field that the owner has said
-// before and left out now would fall back to its default. As with Seen, the write is
+// before and left out now would fall back to its default. As with ObjectIfLatest, the write is
 // refused with a conflict if live is not the newest version of the object any more, so
 // that it takes nothing back that others have just said, or taken away.
 func (w Writer) ObjectKeepingField(ctx context.Context, desired, live client.Object, field ...string) (Result, error) {

@@ -139,7 +139,7 @@ func (r Request) CheckData(data map[string][]byte, now time.Time) error {
 	return r.CheckPair(pair, now)
 }
 
-// CheckPair is Lacks of what was parsed.
+// CheckPair is CheckData of what was parsed.
 func (r Request) CheckPair(pair Pair, now time.Time) error {
 	// A name with * is compared as it is: no pod is called so.
 	for _, name := range r.Names {

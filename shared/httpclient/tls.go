@@ -43,7 +43,7 @@ func SetTLS(transport *http.Transport, config *tls.Config) *http.Transport {
 type Secured struct {
 	// Config returns how to connect. It is the same object until something changes.
 	Config func() (*tls.Config, error)
-	// ClusterDomain as of Transport.
+	// ClusterDomain as of NewTransport.
 	ClusterDomain string
 
 	mu   sync.Mutex

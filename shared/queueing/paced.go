@@ -27,7 +27,7 @@ type paced struct {
 	pruned time.Time
 }
 
-// NewPacedReconciler is Acted for a reconciler that reconciles no object twice within a tenth of a
+// NewPacedReconciler is NewReconciler for a reconciler that reconciles no object twice within a tenth of a
 // second, unless it was edited.
 func (e *Edits) NewPacedReconciler(inner reconcile.Reconciler) reconcile.Reconciler {
 	return &paced{inner: e.NewReconciler(inner), edits: e, ended: map[reconcile.Request]time.Time{}}

@@ -1,4 +1,4 @@
-// Package step names the five ways in which a step of a reconcile can end: Done, Wait, After,
+// Package step names the five ways in which a step of a reconcile can end: Done, Wait, RetryAfter,
 // Fail and Stall. A Wait always has a source that will wake it up and a deadline after which
 // it looks again by itself: there is no bare wait.
 //

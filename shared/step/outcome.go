@@ -32,7 +32,7 @@ type Outcome struct {
 	Message string
 	// Source names what will wake a Wait up.
 	Source string
-	// After is when to look again: a Wait's deadline, an After's delay; a
+	// After is when to look again: a Wait's deadline, a RetryAfter's delay; a
 	// Stall's, if nothing will tell that a user has acted.
 	After time.Duration
 	// Err of a Fail.

@@ -12,7 +12,7 @@ type Reason struct {
 // NewReason is a Reason, for a user who reads it in a condition.
 func NewReason(text string) Reason { return Reason{given: true, text: text} }
 
-// NewReasonf is Because with a format of package fmt.
+// NewReasonf is NewReason with a format of package fmt.
 func NewReasonf(format string, args ...any) Reason { return NewReason(fmt.Sprintf(format, args...)) }
 
 // WhyNot is the Reason of a Verdict that refuses; none of one that allows.

@@ -50,7 +50,7 @@ func Definition() operator.Definition {
 		},
 		Cached: map[client.Object]cache.ByObject{&batchv1.Job{}: {Label: ofRuns()}, &corev1.Pod{}: {Label: ofRuns()}},
 		Tools:  true,
-		Setup:  func(_ context.Context, env operator.Env) error { return setup(env) },
+		Setup:  func(_ context.Context, env operator.Env) error { return setupControllers(env) },
 	}
 }
 
@@ -63,7 +63,7 @@ func ofRuns() labels.Selector {
 	return operator.ManagedSelector().Add(*made)
 }
 
-func setup(env operator.Env) error {
+func setupControllers(env operator.Env) error {
 	var physical sync.Mutex
 	asks := progress.NewClient()
 	for _, r := range []*runs{
@@ -99,15 +99,15 @@ type runs struct {
 
 func (r *runs) setup() error {
 	changed := builder.WithPredicates(watch.ChangedPredicate())
-	named := handler.EnqueueRequestsFromMapFunc(r.named)
+	named := handler.EnqueueRequestsFromMapFunc(r.requestOwner)
 	edits := queueing.NewEdits()
 	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), r.new(), watch.OwnPredicate()).
 		Watches(&batchv1.Job{}, named, changed).
-		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.queued), changed).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.requestQueued), changed).
 		Watches(&corev1.Pod{}, named, changed).
-		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.connecting), changed).
+		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.requestConnecting), changed).
 		WithOptions(r.Controller)
-	reading := handler.EnqueueRequestsFromMapFunc(r.reading)
+	reading := handler.EnqueueRequestsFromMapFunc(r.requestReaders)
 	if r.kind != v1alpha1.KindBackup {
 		b = b.Watches(&v1alpha1.Backup{}, reading, changed)
 	}
@@ -120,8 +120,8 @@ func (r *runs) setup() error {
 	return b.Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 
-// named returns the run that a Job or a pod is of.
-func (r *runs) named(_ context.Context, o client.Object) []reconcile.Request {
+// requestOwner returns the run that a Job or a pod is of.
+func (r *runs) requestOwner(_ context.Context, o client.Object) []reconcile.Request {
 	kind, name, _ := strings.Cut(o.GetAnnotations()[v1alpha1.AnnotationRun], "/")
 	if kind != r.kind || name == "" {
 		return nil
@@ -129,28 +129,28 @@ func (r *runs) named(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// queued returns the runs that may have waited for the Job of a physical one to end.
-func (r *runs) queued(ctx context.Context, o client.Object) []reconcile.Request {
+// requestQueued returns the runs that may have waited for the Job of a physical one to end.
+func (r *runs) requestQueued(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[v1alpha1.LabelPhysicalOf] == "" {
 		return nil
 	}
-	return r.waiting(ctx, o.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetRunStatus().Reason == v1alpha1.ReasonWaitingForRun })
+	return r.requestWaiting(ctx, o.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetRunStatus().Reason == v1alpha1.ReasonWaitingForRun })
 }
 
-// connecting returns the runs that wait for a TiDBGroup.
-func (r *runs) connecting(ctx context.Context, group client.Object) []reconcile.Request {
-	return r.waiting(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
+// requestConnecting returns the runs that wait for a TiDBGroup.
+func (r *runs) requestConnecting(ctx context.Context, group client.Object) []reconcile.Request {
+	return r.requestWaiting(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
 }
 
-// reading returns the runs that wait for another one: a Restore for what it reads, or for a log
+// requestReaders returns the runs that wait for another one: a Restore for what it reads, or for a log
 // of its cluster to be stopped; a LogBackup for what it is truncated with, and for a Restore
 // that reads it.
-func (r *runs) reading(ctx context.Context, other client.Object) []reconcile.Request {
-	return r.waiting(ctx, other.GetNamespace(), func(run v1alpha1.Run) bool { return concerns(run, other) })
+func (r *runs) requestReaders(ctx context.Context, other client.Object) []reconcile.Request {
+	return r.requestWaiting(ctx, other.GetNamespace(), func(run v1alpha1.Run) bool { return concernsRun(run, other) })
 }
 
-// concerns reports whether a run may wait for another object.
-func concerns(run v1alpha1.Run, other client.Object) bool {
+// concernsRun reports whether a run may wait for another object.
+func concernsRun(run v1alpha1.Run, other client.Object) bool {
 	switch of := other.(type) {
 	case *v1alpha1.Backup:
 		if l, is := run.(*v1alpha1.LogBackup); is {
@@ -165,8 +165,8 @@ func concerns(run v1alpha1.Run, other client.Object) bool {
 	return false
 }
 
-// waiting returns the runs that have not ended and that matter.
-func (r *runs) waiting(ctx context.Context, namespace string, matters func(v1alpha1.Run) bool) []reconcile.Request {
+// requestWaiting returns the runs that have not ended and that matter.
+func (r *runs) requestWaiting(ctx context.Context, namespace string, matters func(v1alpha1.Run) bool) []reconcile.Request {
 	all, err := r.list(ctx, namespace)
 	if err != nil {
 		return nil // the cache is not there, and then neither is the event
@@ -212,14 +212,14 @@ func (r *schedules) setup() error {
 	changed := builder.WithPredicates(watch.ChangedPredicate())
 	edits := queueing.NewEdits()
 	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.OwnPredicate()).
-		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.making), changed).
-		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.read), changed).
+		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.requestSchedule), changed).
+		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.requestScheduleOfRestore), changed).
 		WithOptions(r.Controller).
 		Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 
-// making returns the schedule that has made a Backup.
-func (r *schedules) making(_ context.Context, backup client.Object) []reconcile.Request {
+// requestSchedule returns the schedule that has made a Backup.
+func (r *schedules) requestSchedule(_ context.Context, backup client.Object) []reconcile.Request {
 	name := backup.GetLabels()[v1alpha1.LabelSchedule]
 	if name == "" {
 		return nil
@@ -227,8 +227,8 @@ func (r *schedules) making(_ context.Context, backup client.Object) []reconcile.
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: backup.GetNamespace(), Name: name}}}
 }
 
-// read returns the schedule whose Backup a Restore reads, which may go when that has ended.
-func (r *schedules) read(ctx context.Context, o client.Object) []reconcile.Request {
+// requestScheduleOfRestore returns the schedule whose Backup a Restore reads, which may go when that has ended.
+func (r *schedules) requestScheduleOfRestore(ctx context.Context, o client.Object) []reconcile.Request {
 	restore, is := o.(*v1alpha1.Restore)
 	if !is || sourceOf(restore) == "" {
 		return nil
@@ -237,7 +237,7 @@ func (r *schedules) read(ctx context.Context, o client.Object) []reconcile.Reque
 	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: sourceOf(restore)}, &b); err != nil {
 		return nil // it is gone
 	}
-	return r.making(ctx, &b)
+	return r.requestSchedule(ctx, &b)
 }
 
 // Reconcile brings one BackupSchedule closer to its spec.

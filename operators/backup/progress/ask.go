@@ -38,7 +38,7 @@ func (c *Client) Ask(ctx context.Context, ip string) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the progress of %s: %w", ip, err)
 	}
-	if report, is := read(text); is && answer.StatusCode == http.StatusOK {
+	if report, is := parseReport(text); is && answer.StatusCode == http.StatusOK {
 		return &report, nil
 	}
 	return nil, nil

@@ -39,13 +39,13 @@ const (
 
 // connectS3 opens a bucket of S3, by keys or by the role of the pod.
 func (p *Place) connectS3(ctx context.Context) error {
-	known, err := p.authority()
+	known, err := p.authorityClient()
 	if err != nil {
 		return err
 	}
 	c := aws.Config{Region: p.Region, HTTPClient: known}
 	if p.Credentials == "" {
-		c, err = p.role(ctx)
+		c, err = p.connectWithRole(ctx)
 	} else {
 		c.Credentials, err = p.keys()
 	}
@@ -61,7 +61,7 @@ func (p *Place) connectS3(ctx context.Context) error {
 		}
 	})
 	p.Blobs, err = s3blob.OpenBucket(ctx, client, p.Bucket, nil)
-	return p.Told("open", err)
+	return p.WrapError("open", err)
 }
 
 // keys are those of the Secret.
@@ -75,8 +75,8 @@ func (p *Place) keys() (_ aws.CredentialsProvider, err error) {
 	return credentials.NewStaticCredentialsProvider(p.access, p.Secret, ""), nil
 }
 
-// role connects with the role that the pod has. That of its node is not the pod's.
-func (p *Place) role(ctx context.Context) (aws.Config, error) {
+// connectWithRole connects with the role that the pod has. That of its node is not the pod's.
+func (p *Place) connectWithRole(ctx context.Context) (aws.Config, error) {
 	if os.Getenv(roleToken) == "" && os.Getenv(roleAgent) == "" {
 		return aws.Config{}, failure.New(v1alpha1.ReasonStorageRefused, "the pod has no AWS role, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount with an AWS role, or storage.s3.secret in another object")
 	}
@@ -105,8 +105,8 @@ func withoutRole(err error) error {
 	return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %w", err)
 }
 
-// authority is a client of HTTP that knows the endpoint by the authority of the Secret.
-func (s Storage) authority() (aws.HTTPClient, error) {
+// authorityClient is a client of HTTP that knows the endpoint by the authority of the Secret.
+func (s Storage) authorityClient() (aws.HTTPClient, error) {
 	out := awshttp.NewBuildableClient()
 	if s.CA == "" {
 		return out, nil

@@ -105,7 +105,7 @@ func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
 	v := voting.New(g, s)
 	assert.Less(t, v.Rank(component.Disruption{Instance: s.Instances[2], Verb: member.Restart}), v.Rank(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}))
 	to := func() string {
-		return v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart, Revision: "new"}, voting.Anybody)
+		return v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart, Revision: "new"}, voting.FitsAny)
 	}
 	s.Instances[0].Status.Revision = "new"
 	assert.Equal(t, "basic-pd-2", to(), "rather one that has to be restarted again")

@@ -83,7 +83,7 @@ func TestAPDThatIsRebuiltIsNotReadyAndNothingElseIsDoneToIt(t *testing.T) {
 	assert.Equal(t, metav1.ConditionFalse, ready.Status)
 	assert.Equal(t, v1alpha1.ReasonRecoveringQuorum, ready.Reason)
 	assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionQuorumHealthy))
-	for _, m := range members(g, s, mustPlan(t, g, s), clock()) {
+	for _, m := range reportMembers(g, s, mustPlan(t, g, s), clock()) {
 		left := m.Instance.Name != "basic-pd-0"
 		assert.Equal(t, left, meta.IsStatusConditionTrue(m.Conditions, v1alpha1.ConditionDrained), m.Instance.Name)
 	}

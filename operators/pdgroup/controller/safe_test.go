@@ -332,7 +332,7 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 			assert.Equal(t, c.held, why != "", why)
 			if c.held {
 				assert.Contains(t, why, "describe instance basic-pd-0")
-				assert.Equal(t, "basic-pd-2", v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}, voting.Anybody))
+				assert.Equal(t, "basic-pd-2", v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}, voting.FitsAny))
 			}
 		})
 	}
@@ -342,15 +342,15 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 func TestADrainTakesNoMemberBesideOneThatPDMisses(t *testing.T) {
 	g := stored(bootstrapped)
 	s := scene(t, 3)
-	assert.EqualValues(t, 3, counted(g, s))
+	assert.EqualValues(t, 3, countForBudget(g, s))
 	lives(&s, 2, false, true)
-	assert.EqualValues(t, 4, counted(g, s))
+	assert.EqualValues(t, 4, countForBudget(g, s))
 	lives(&s, 2, false, false)
-	assert.EqualValues(t, 3, counted(g, s), "a pod that is not ready Kubernetes does not count")
+	assert.EqualValues(t, 3, countForBudget(g, s), "a pod that is not ready Kubernetes does not count")
 	one := scene(t, 1)
 	lives(&one, 0, false, true)
 	g.Spec.Replicas = ptr.To(int32(1))
-	assert.EqualValues(t, 1, counted(g, one), "a single one never keeps a drain from ending")
+	assert.EqualValues(t, 1, countForBudget(g, one), "a single one never keeps a drain from ending")
 }
 
 // P6: who restores a claim does not have to know which labels it is found by.
@@ -368,7 +368,7 @@ func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
 			p.Outcome = step.Wait("Instance", time.Minute, reason, "creating 1 of 3 Instances")
 		}
 		o := r.removeOrphan(t.Context(), g, scene(t, 3), p)
-		status, _, end := report(g, scene(t, 3), p, o, clock())
+		status, _, end := reportStatus(g, scene(t, 3), p, o, clock())
 		upToDate := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionUpToDate)
 		assert.Contains(t, upToDate.Message, "claim data-basic-pd-2 exists")
 		assert.Equal(t, cmp.Or(reason, v1alpha1.ReasonDraining), upToDate.Reason)
@@ -711,7 +711,7 @@ func TestPD03InitialMembersAreNotForgotten(t *testing.T) {
 			if c.reason != "" {
 				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
 			}
-			status, _, _ := report(g, s, p, step.Done(), clock())
+			status, _, _ := reportStatus(g, s, p, step.Done(), clock())
 			assert.Len(t, status.InitialMembers, c.records)
 		})
 	}

@@ -93,7 +93,7 @@ func TestKubeletsThatLoseTheAPIServerCostNoMember(t *testing.T) {
 			assert.Empty(t, got.granted)
 			assert.Empty(t, got.taken)
 			// What was known of the members stands: nothing has been seen of them.
-			for _, m := range members(g, s, mustPlan(t, g, s), clock()) {
+			for _, m := range reportMembers(g, s, mustPlan(t, g, s), clock()) {
 				if s.PD.Err != nil {
 					assert.True(t, meta.IsStatusConditionTrue(m.Conditions, v1alpha1.ConditionHealthy))
 				}

@@ -281,7 +281,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, observation.Snapshot) {
 func joining(g *v1alpha1.PDGroup, s observation.Snapshot) int {
 	n := 0
 	for _, i := range s.Instances {
-		if _, listed := membership.Of(g, s, i); !listed && i.DeletionTimestamp == nil && i.Status.Member == nil {
+		if _, listed := membership.FindMember(g, s, i); !listed && i.DeletionTimestamp == nil && i.Status.Member == nil {
 			n++
 		}
 	}
@@ -293,7 +293,7 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 	var bad []string
 	say := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	v := voting.New(g, s)
-	listed := func(i *v1alpha1.Instance) pd.Member { m, _ := membership.Of(g, s, i); return m }
+	listed := func(i *v1alpha1.Instance) pd.Member { m, _ := membership.FindMember(g, s, i); return m }
 	quorum := s.PD.HasQuorum()
 	stopped, joined, removed, healthy := 0, 0, 0, s.PD.CountHealthy()
 	for _, c := range p.Instances {

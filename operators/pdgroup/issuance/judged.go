@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // judged is what was found of Secrets. To verify signatures costs more than all else of a
@@ -17,13 +18,13 @@ type judged struct {
 	// while there is no Secret of it.
 	authority Authority
 	unusable  error
-	// due says why the certificate of a Secret is to be signed again, empty if it is not.
-	due map[string]string
+	// renewals are why the certificates of Secrets are to be signed again, by the Secrets' names.
+	renewals map[string]verdict.Reason
 }
 
-// Judged returns what was observed with its Secrets judged at a time. It is pure.
-func (o Observed) Judged(pd *v1alpha1.PDGroup, now time.Time) Observed {
-	out := &judged{due: map[string]string{}}
+// Judge returns what was observed with its Secrets judged at a time. It is pure.
+func (o Observed) Judge(pd *v1alpha1.PDGroup, now time.Time) Observed {
+	out := &judged{renewals: map[string]verdict.Reason{}}
 	ca := o.Secrets[v1alpha1.CASecretName(pd)]
 	if ca != nil {
 		out.authority, out.unusable = ReadAuthority(ca.Data)
@@ -32,19 +33,19 @@ func (o Observed) Judged(pd *v1alpha1.PDGroup, now time.Time) Observed {
 		switch secret := o.Secrets[request.Secret]; {
 		case v1alpha1.SourceOf(pd).SelfSigned == nil || out.unusable != nil:
 		case secret == nil:
-			out.due[request.Secret] = "it does not exist"
+			out.renewals[request.Secret] = verdict.NewReason("it does not exist")
 		case ca == nil:
-			out.due[request.Secret] = "the CA is new"
+			out.renewals[request.Secret] = verdict.NewReason("the CA is new")
 		default:
-			out.due[request.Secret] = due(request, secret, out.authority, now)
+			out.renewals[request.Secret] = renewalReason(request, secret, out.authority, now)
 		}
 	}
 	o.judged = out
 	return o
 }
 
-// due says why a certificate is to be signed again by a CA; empty if it is not.
-func due(request certificate.Request, secret *corev1.Secret, by Authority, now time.Time) string {
+// renewalReason says why a certificate is to be signed again by a CA.
+func renewalReason(request certificate.Request, secret *corev1.Secret, by Authority, now time.Time) verdict.Reason {
 	// What ca.crt of it says does not count: that is written without another certificate.
 	held := maps.Clone(secret.Data)
 	if held != nil {
@@ -55,14 +56,14 @@ func due(request certificate.Request, secret *corev1.Secret, by Authority, now t
 		err = request.CheckPair(pair, now)
 	}
 	if err != nil {
-		return err.Error()
+		return verdict.NewReason(err.Error())
 	}
 	leaf := pair.Leaf()
 	switch life := leaf.NotAfter.Sub(leaf.NotBefore); {
-	case !by.signed(leaf):
-		return "another CA has signed it"
+	case !by.hasSigned(leaf):
+		return verdict.NewReason("another CA has signed it")
 	case now.After(leaf.NotBefore.Add(life * 2 / 3)):
-		return "two thirds of its life are over"
+		return verdict.NewReason("two thirds of its life are over")
 	}
-	return ""
+	return verdict.Reason{}
 }

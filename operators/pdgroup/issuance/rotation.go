@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Rotate is what is written into the Secret of the CA. Without Data another CA is made, and
@@ -28,25 +29,27 @@ type Rotate struct {
 // written, so that at each moment every two members trust each other.
 func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	ca := o.Secrets[v1alpha1.CASecretName(pd)]
-	waits := p.waits(pd, o)
-	in := func(phase v1alpha1.CARotationPhase) { p.Rotation = &v1alpha1.CARotation{Phase: phase, Message: waits} }
+	next := p.mayContinueRotation(pd, o)
+	in := func(phase v1alpha1.CARotationPhase) {
+		p.Rotation = &v1alpha1.CARotation{Phase: phase, Message: next.Reason()}
+	}
 	switch {
 	case len(ca.Data[v1alpha1.NextKeyCert]) > 0:
 		in(v1alpha1.RotationTrustBoth)
-		if waits == "" {
-			p.CA = &Rotate{Live: ca, Data: signing(ca.Data), Why: "NewLeafs: every member trusts both CAs, and the new one signs from now on"}
+		if next.IsAllowed() {
+			p.CA = &Rotate{Live: ca, Data: signWithNext(ca.Data), Why: "NewLeafs: every member trusts both CAs, and the new one signs from now on"}
 		}
-	case len(certificates(p.Authority.trusted)) > 1:
+	case len(parseCertificates(p.Authority.trusted)) > 1:
 		in(v1alpha1.RotationNewLeafs)
-		if waits == "" {
-			p.CA = &Rotate{Live: ca, Data: alone(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the previous CA is no longer trusted"}
+		if next.IsAllowed() {
+			p.CA = &Rotate{Live: ca, Data: trustOnlyOwn(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the previous CA is no longer trusted"}
 		}
-	case asked(pd, ca) && !ours(ca, pd):
+	case isRotationRequested(pd, ca) && !wasMadeFor(ca, pd):
 		p.Outcome = certificate.Stall(fmt.Sprintf("Secret %s was not made by the operators, which do not replace its CA: to have them do it: kubectl -n %s label secret %s %s=%s %s=%s",
 			ca.Name, pd.Namespace, ca.Name, v1alpha1.LabelManagedBy, v1alpha1.ManagedBy, v1alpha1.LabelCluster, pd.Name))
-	case (asked(pd, ca) || p.Authority.ending(now) && ours(ca, pd)) && waits == "": // all is well
+	case (isRotationRequested(pd, ca) || p.Authority.isEnding(now) && wasMadeFor(ca, pd)) && next.IsAllowed(): // all is well
 		p.CA = &Rotate{Live: ca, Why: "TrustBoth: another CA was made, and is trusted beside the one that signs, which ends at " + p.Authority.certificate.NotAfter.UTC().Format(time.RFC3339)}
-	case pd.Status.CARotation != nil && waits != "":
+	case pd.Status.CARotation != nil && !next.IsAllowed():
 		in(v1alpha1.RotationTrustNew)
 	}
 	if p.Rotation != nil && pd.Spec.Paused {
@@ -54,8 +57,8 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	}
 }
 
-// asked reports whether another CA is to take the place of the one that signs.
-func asked(pd *v1alpha1.PDGroup, ca *corev1.Secret) bool {
+// isRotationRequested reports whether another CA is to take the place of the one that signs.
+func isRotationRequested(pd *v1alpha1.PDGroup, ca *corev1.Secret) bool {
 	at := v1alpha1.SourceOf(pd).SelfSigned.RotatedAt
 	return at != "" && at != ca.Annotations[v1alpha1.AnnotationRotatedAt]
 }
@@ -64,17 +67,17 @@ func asked(pd *v1alpha1.PDGroup, ca *corev1.Secret) bool {
 // which lives for ten years, too: while it still signs certificates that last a year.
 const lastPart = 5
 
-// ending reports whether the last part of a CA's life has begun.
-func (a Authority) ending(now time.Time) bool {
+// isEnding reports whether the last part of a CA's life has begun.
+func (a Authority) isEnding(now time.Time) bool {
 	life := a.certificate.NotAfter.Sub(a.certificate.NotBefore)
 	return a.certificate.NotAfter.Sub(now) < life/lastPart
 }
 
-// waits says which group has not started with the current certificates yet; empty if none
-// has. A group says what it has read and whether its members run with it in one status.
-func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
+// mayContinueRotation allows the next step when every group has started with the current
+// certificates. A group says what it has read and whether its members run with it in one status.
+func (p *Plan) mayContinueRotation(pd *v1alpha1.PDGroup, o Observed) verdict.Verdict {
 	if len(p.Secrets) > 0 {
-		return "Secrets are being written"
+		return verdict.Refuse("Secrets are being written")
 	}
 	for _, g := range o.Groups {
 		if g.GetTLS() == nil {
@@ -87,26 +90,26 @@ func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
 			if secret.Made && !slices.ContainsFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
 				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Secret{Data: o.Secrets[secret.Name].Data}.Trust()
 			}) {
-				return fmt.Sprintf("%s %s has not read Secret %s yet", g.GroupKind(), g.GetName(), secret.Name)
+				return verdict.Refusef("%s %s has not read Secret %s yet", g.GroupKind(), g.GetName(), secret.Name)
 			}
 		}
 		if upToDate == nil || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionUpToDate) {
-			return fmt.Sprintf("%s %s is not UpToDate", g.GroupKind(), g.GetName())
+			return verdict.Refusef("%s %s is not UpToDate", g.GroupKind(), g.GetName())
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
-// beside are the data of a CA's Secret with another one that is trusted, too.
-func beside(now, next map[string][]byte) map[string][]byte {
+// trustBoth are the data of a CA's Secret with another one that is trusted, too.
+func trustBoth(now, next map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
 	out[v1alpha1.TLSKeyCA] = bytes.Join([][]byte{now[v1alpha1.TLSKeyCA], next[v1alpha1.TLSKeyCert]}, nil)
 	out[v1alpha1.NextKeyCert], out[v1alpha1.NextKeyKey] = next[v1alpha1.TLSKeyCert], next[v1alpha1.TLSKeyKey]
 	return out
 }
 
-// signing are the data of a CA's Secret when the other one signs.
-func signing(now map[string][]byte) map[string][]byte {
+// signWithNext are the data of a CA's Secret when the other one signs.
+func signWithNext(now map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
 	out[v1alpha1.TLSKeyCert], out[v1alpha1.TLSKeyKey] = now[v1alpha1.NextKeyCert], now[v1alpha1.NextKeyKey]
 	delete(out, v1alpha1.NextKeyCert)
@@ -114,8 +117,8 @@ func signing(now map[string][]byte) map[string][]byte {
 	return out
 }
 
-// alone are the data of a CA's Secret when no other one is trusted.
-func alone(now map[string][]byte) map[string][]byte {
+// trustOnlyOwn are the data of a CA's Secret when no other one is trusted.
+func trustOnlyOwn(now map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
 	out[v1alpha1.TLSKeyCA] = now[v1alpha1.TLSKeyCert]
 	return out

@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -51,18 +50,18 @@ func IsSwitching(g *v1alpha1.PDGroup) bool { return v1alpha1.PDScheme(g) != v1al
 // mayStartOtherwise reports whether members that have stopped find each other when they
 // start with the other scheme: as PD was ordered, or because there is no PD yet.
 func mayStartOtherwise(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return g.Status.PeersHaveBothSchemes || !bootstrap.Bootstrapped(g, s) && len(Ours(g, s)) == 0
+	return g.Status.PeersHaveBothSchemes || !bootstrap.IsBootstrapped(g, s) && len(OwnInstances(g, s)) == 0
 }
 
 // haveStopped reports whether no member's pod runs or is made any more.
 func haveStopped(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return !slices.ContainsFunc(Ours(g, s), func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
+	return !slices.ContainsFunc(OwnInstances(g, s), func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
 }
 
 // HaveBothSchemes reports whether PD lists a URL of either scheme of each member. While PD
 // does not say, what it has said last counts.
 func HaveBothSchemes(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	if !Known(g, s).IsAllowed() {
+	if !IsKnown(g, s).IsAllowed() {
 		return g.Status.PeersHaveBothSchemes
 	}
 	return !slices.ContainsFunc(s.PD.Members, func(m pd.Member) bool {
@@ -82,7 +81,7 @@ func schemeOf(url string) string {
 // other scheme before a suspended group stops, and those that have one too many when it is
 // back.
 func WrongPeerURLs(g *v1alpha1.PDGroup, s observation.Snapshot) []PeerURLs {
-	if !Known(g, s).IsAllowed() || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && !othersSwitch(g, s).IsAllowed() {
+	if !IsKnown(g, s).IsAllowed() || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && !othersSwitch(g, s).IsAllowed() {
 		return nil
 	}
 	var out []PeerURLs
@@ -97,7 +96,7 @@ func WrongPeerURLs(g *v1alpha1.PDGroup, s observation.Snapshot) []PeerURLs {
 		}
 		has := slices.DeleteFunc([]string{m.PeerURL, m.OtherPeerURL}, func(url string) bool { return url == "" })
 		if !slices.Equal(has, wanted) {
-			out = append(out, PeerURLs{ID: m.ID, Name: Pod(g, m), URLs: wanted})
+			out = append(out, PeerURLs{ID: m.ID, Name: PodName(g, m), URLs: wanted})
 		}
 	}
 	return out
@@ -126,17 +125,17 @@ func MaySwitch(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	if others := othersSwitch(g, s); !others.IsAllowed() {
 		return others
 	}
-	if known := Known(g, s); !known.IsAllowed() {
+	if known := IsKnown(g, s); !known.IsAllowed() {
 		return verdict.Refusef("PD must have the %s URLs of its members before it stops: %s", v1alpha1.SpecScheme(g), known.Reason())
 	}
 	return verdict.Refusef("setting the %s URLs of its members in PD", v1alpha1.SpecScheme(g))
 }
 
-// SwitchProblem says why members may not start with the scheme of the spec; empty if they
-// may, or stay stopped on their way to it.
-func SwitchProblem(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+// MayStart allows members to start with the scheme of the spec, or to stay stopped on
+// their way to it.
+func MayStart(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	if Scheme(g, s) == v1alpha1.SpecScheme(g) || g.DeletionTimestamp != nil {
-		return ""
+		return verdict.Allow()
 	}
 	edit := origin.OfGroup(g)
 	tls, stop := edit.SharedField("tls"), edit.SharedField("suspended")
@@ -146,10 +145,10 @@ func SwitchProblem(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	}
 	switch {
 	case !g.Spec.Suspended:
-		return fmt.Sprintf("spec.tls: it was %s, and PD's pods were not stopped for it: set %s to true until no pod of the cluster runs", was, stop)
+		return verdict.Refusef("spec.tls: it was %s, and PD's pods were not stopped for it: set %s to true until no pod of the cluster runs", was, stop)
 	case haveStopped(g, s):
-		return fmt.Sprintf("spec.tls: it was %s after PD had stopped, and its members reach each other by %s only: undo that in %s and set %s to false; when PD is Ready, change both at once",
+		return verdict.Refusef("spec.tls: it was %s after PD had stopped, and its members reach each other by %s only: undo that in %s and set %s to false; when PD is Ready, change both at once",
 			was, v1alpha1.PDScheme(g), tls, stop)
 	}
-	return ""
+	return verdict.Allow()
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// Anybody may lead when the one that does is stopped.
-func Anybody(*v1alpha1.Instance) bool { return true }
+// FitsAny may lead when the one that does is stopped.
+func FitsAny(*v1alpha1.Instance) bool { return true }
 
 // Successor names the member that leads next after an Instance's: one that is healthy
 // and stays, at best none that a user wants to lead nothing, Ready and at the wanted
@@ -65,10 +65,10 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 		return component.Eviction{}
 	}
 	wait := func(format string, args ...any) step.Outcome {
-		return waiting(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
+		return waitForPD(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
 	}
-	m, listed := membership.Of(v.g, v.s, i)
-	switch known := membership.Known(v.g, v.s); {
+	m, listed := membership.FindMember(v.g, v.s, i)
+	switch known := membership.IsKnown(v.g, v.s); {
 	case !known.IsAllowed():
 		return component.Eviction{Wait: wait("it is unknown whether it does: %s", known.Reason())}
 	case !listed:
@@ -81,7 +81,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 		return component.Eviction{Blocked: true, Wait: wait("does: no other member that is healthy and stays may lead; let another one, or this one: kubectl -n %s annotate instance %s %s-",
 			i.Namespace, i.Name, v1alpha1.AnnotationEvictLeaders)}
 	}
-	p := ordering(component.Call{Verb: component.TransferLeader, Target: to, Instance: i.Name}, v1alpha1.ReasonEvictingLeaders,
+	p := waitForOrder(component.Call{Verb: component.TransferLeader, Target: to, Instance: i.Name}, v1alpha1.ReasonEvictingLeaders,
 		"PD's leader moves from %s to %s: annotation %s on Instance %s", m.Name, to, v1alpha1.AnnotationEvictLeaders, i.Name)
 	return component.Eviction{Calls: p.Calls, Wait: p.Wait}
 }

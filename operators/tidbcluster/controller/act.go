@@ -247,16 +247,16 @@ func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1
 	if owner := metav1.GetControllerOf(live); owner == nil || owner.UID != c.UID || live.GetUID() != seen.GetUID() {
 		return step.Done()
 	}
-	holds := describeHeldData(live)
-	if holds != "" && !allowsRemoval(c, live.GetName()) {
+	removal := mayDelete(live)
+	if !removal.IsAllowed() && !allowsRemoval(c, live.GetName()) {
 		return step.Conflict(v1alpha1.ReasonProgressing, live.GroupKind()+" "+live.GetName()+" has changed meanwhile")
 	}
 	err := r.Client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("delete %s %s: %w", seen.GroupKind(), seen.GetName(), err))
 	}
-	if holds != "" {
-		r.Recorder.Eventf(c, seen, corev1.EventTypeWarning, "Pruned", "Delete", "deleted %s %s, which the spec no longer names: %s, and annotation %s allows it", seen.GroupKind(), seen.GetName(), holds, v1alpha1.AnnotationAllowRemoval)
+	if !removal.IsAllowed() {
+		r.Recorder.Eventf(c, seen, corev1.EventTypeWarning, "Pruned", "Delete", "deleted %s %s, which the spec no longer names: %s, and annotation %s allows it", seen.GroupKind(), seen.GetName(), removal.Reason(), v1alpha1.AnnotationAllowRemoval)
 		return step.Done()
 	}
 	r.Recorder.Eventf(c, seen, corev1.EventTypeNormal, "Pruned", "Delete", "deleted %s %s: the spec no longer names it", seen.GroupKind(), seen.GetName())

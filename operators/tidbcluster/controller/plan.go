@@ -77,15 +77,15 @@ func makePlan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 func (p *clusterPlan) remove(c *v1alpha1.TidbCluster, s snapshot, gone []v1alpha1.Group) {
 	paused, last := 0, step.Done()
 	for _, g := range gone {
-		holds := describeHeldData(g)
+		removal := mayDelete(g)
 		switch {
 		case g.GetDeletionTimestamp() != nil:
 			last = step.Worst(last, step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%s %s, which the spec no longer names, is being deleted", g.GroupKind(), g.GetName())))
 		case c.Spec.Paused:
 			paused++
-		case holds != "" && !allowsRemoval(c, g.GetName()):
+		case !removal.IsAllowed() && !allowsRemoval(c, g.GetName()):
 			p.Keep = append(p.Keep, g)
-			p.Outcome = step.Worst(p.Outcome, keptGroupOutcome(c, g, holds, s.overdue[keyOf(g)]))
+			p.Outcome = step.Worst(p.Outcome, keptGroupOutcome(c, g, removal.Reason(), s.overdue[keyOf(g)]))
 		default:
 			p.Prune = append(p.Prune, g)
 		}

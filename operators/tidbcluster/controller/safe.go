@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // The umbrella stops nothing: what may be stopped is for each group's operator
@@ -36,27 +37,27 @@ func listRemovedGroups(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Gr
 	return out
 }
 
-// describeHeldData says what a group holds for which it must not be deleted; empty if nothing.
+// mayDelete allows a group to be deleted that holds nothing, and says what one holds.
 // It goes by what the group itself says, and by nothing that is older than its spec:
 // only one that is to have no members and has none is known to make none any more.
-func describeHeldData(g v1alpha1.Group) string {
+func mayDelete(g v1alpha1.Group) verdict.Verdict {
 	status := g.GetGroupStatus()
 	if live, ok := g.(*v1alpha1.PDGroup); ok {
 		if n := len(live.Status.Members); n > 0 {
-			return fmt.Sprintf("its PD has %d members", n)
+			return verdict.Refusef("its PD has %d members", n)
 		}
-		return "its members are PD's data"
+		return verdict.Refuse("its members are PD's data")
 	}
 	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless || isEmpty(g) {
-		return ""
+		return verdict.Allow()
 	}
 	if holds := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionHoldsRegions); holds != nil {
-		return holds.Message
+		return verdict.Refuse(holds.Message)
 	}
 	if n := len(listStores(g)); n > 0 {
-		return fmt.Sprintf("its %d stores are in PD and may hold regions", n)
+		return verdict.Refusef("its %d stores are in PD and may hold regions", n)
 	}
-	return fmt.Sprintf("its %d members may hold data", g.GetReplicas())
+	return verdict.Refusef("its %d members may hold data", g.GetReplicas())
 }
 
 // isEmpty reports whether a group of stores is to have no members, and has none.

@@ -1,6 +1,7 @@
 package sqlrun
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,31 +39,31 @@ func readUsers(dir, taken string) ([]user, error) {
 			return nil, fmt.Errorf("read key %s: %w", e.Name(), err)
 		}
 		u := user{e.Name(), strings.TrimRight(string(text), "\n")}
-		if why := u.findProblem(taken); why != "" {
-			return nil, fmt.Errorf("key %s: %s", u.name, why)
+		if err := u.validate(taken); err != nil {
+			return nil, fmt.Errorf("key %s: %w", u.name, err)
 		}
 		out = append(out, u)
 	}
 	return out, nil
 }
 
-// findProblem says why a user cannot be meant, empty if it can.
-func (u user) findProblem(taken string) string {
+// validate says why a user cannot be meant.
+func (u user) validate(taken string) error {
 	switch {
 	case u.name == taken:
-		return "its password is generated, by spec.initialization.rootPassword: remove the key"
+		return errors.New("its password is generated, by spec.initialization.rootPassword: remove the key")
 	case utf8.RuneCountInString(u.name) > maxName:
-		return "a user's name may have 32 characters: shorten it"
+		return errors.New("a user's name may have 32 characters: shorten it")
 	case len(u.password) > maxPassword:
-		return "the password is longer than 1024 bytes: is it one? shorten it"
+		return errors.New("the password is longer than 1024 bytes: is it one? shorten it")
 	case u.password == "":
-		return "the password is empty: set one"
+		return errors.New("the password is empty: set one")
 	case strings.Contains(u.password, "\n"):
-		return "the password has a second line: a password is one line"
+		return errors.New("the password has a second line: a password is one line")
 	case strings.Contains(u.password, "\r"):
-		return "the password has a carriage return, as a file from Windows has at its end: remove it"
+		return errors.New("the password has a carriage return, as a file from Windows has at its end: remove it")
 	}
-	return ""
+	return nil
 }
 
 // account is a user as SQL names it.

@@ -164,7 +164,7 @@ func (p *PD) StopEvictingLeaders(_ context.Context, id string) error {
 	})
 }
 
-// DeleteStore implements pd.Client. The store goes at once, unless PD is Slow;
+// DeleteStore implements pd.Client. The store goes at once, unless DelayRemoval was called;
 // its regions and leaders are simply gone.
 func (p *PD) DeleteStore(_ context.Context, id string) error {
 	return p.execute("delete-store "+id, func() error {
