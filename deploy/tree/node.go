@@ -148,10 +148,10 @@ func readState(conditions []metav1.Condition, generation int64) (State, string) 
 	return Good, ""
 }
 
-// Done reports whether every object of the trees is Good.
-func Done(nodes []*Node) bool {
+// IsAllGood reports whether every object of the trees is Good.
+func IsAllGood(nodes []*Node) bool {
 	for _, n := range nodes {
-		if n.State != Good || !Done(n.Children) {
+		if n.State != Good || !IsAllGood(n.Children) {
 			return false
 		}
 	}

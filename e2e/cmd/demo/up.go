@@ -62,7 +62,7 @@ func up(ctx context.Context, out *os.File) error {
 	err = s.Follow(ctx, namespace, func(nodes []*tree.Node) bool {
 		last = nodes
 		show.draw(nodes, time.Since(applied))
-		return len(nodes) > 0 && tree.Done(nodes)
+		return len(nodes) > 0 && tree.IsAllGood(nodes)
 	})
 	if err != nil {
 		say(out, "%s", tree.Draw(last, tree.Style{}))

@@ -33,8 +33,8 @@ type SafePoint struct {
 	SafePoint uint64 `json:"safe_point"`
 }
 
-// IsByBR reports whether a run of BR holds it.
-func (s SafePoint) IsByBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
+// IsHeldByBR reports whether a run of BR holds it.
+func (s SafePoint) IsHeldByBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
 
 func (c Cluster) pd() hook.PD { return hook.NewPD(c.PD, hook.TLS{Dir: c.TLS}) }
 

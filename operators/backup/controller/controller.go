@@ -99,15 +99,15 @@ type runs struct {
 
 func (r *runs) setup() error {
 	changed := builder.WithPredicates(watch.ChangedPredicate())
-	named := handler.EnqueueRequestsFromMapFunc(r.requestOwner)
+	named := handler.EnqueueRequestsFromMapFunc(r.findOwnerRun)
 	edits := queueing.NewEdits()
 	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), r.new(), watch.OwnPredicate()).
 		Watches(&batchv1.Job{}, named, changed).
-		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.requestQueued), changed).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.listQueuedRuns), changed).
 		Watches(&corev1.Pod{}, named, changed).
-		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.requestConnecting), changed).
+		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.listRunsOfGroup), changed).
 		WithOptions(r.Controller)
-	reading := handler.EnqueueRequestsFromMapFunc(r.requestReaders)
+	reading := handler.EnqueueRequestsFromMapFunc(r.listDependentRuns)
 	if r.kind != v1alpha1.KindBackup {
 		b = b.Watches(&v1alpha1.Backup{}, reading, changed)
 	}
@@ -120,8 +120,8 @@ func (r *runs) setup() error {
 	return b.Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 
-// requestOwner returns the run that a Job or a pod is of.
-func (r *runs) requestOwner(_ context.Context, o client.Object) []reconcile.Request {
+// findOwnerRun returns the run that a Job or a pod is of.
+func (r *runs) findOwnerRun(_ context.Context, o client.Object) []reconcile.Request {
 	kind, name, _ := strings.Cut(o.GetAnnotations()[v1alpha1.AnnotationRun], "/")
 	if kind != r.kind || name == "" {
 		return nil
@@ -129,24 +129,24 @@ func (r *runs) requestOwner(_ context.Context, o client.Object) []reconcile.Requ
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// requestQueued returns the runs that may have waited for the Job of a physical one to end.
-func (r *runs) requestQueued(ctx context.Context, o client.Object) []reconcile.Request {
+// listQueuedRuns returns the runs that may have waited for the Job of a physical one to end.
+func (r *runs) listQueuedRuns(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[v1alpha1.LabelPhysicalOf] == "" {
 		return nil
 	}
-	return r.requestWaiting(ctx, o.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetRunStatus().Reason == v1alpha1.ReasonWaitingForRun })
+	return r.listWaitingRuns(ctx, o.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetRunStatus().Reason == v1alpha1.ReasonWaitingForRun })
 }
 
-// requestConnecting returns the runs that wait for a TiDBGroup.
-func (r *runs) requestConnecting(ctx context.Context, group client.Object) []reconcile.Request {
-	return r.requestWaiting(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
+// listRunsOfGroup returns the runs that wait for a TiDBGroup.
+func (r *runs) listRunsOfGroup(ctx context.Context, group client.Object) []reconcile.Request {
+	return r.listWaitingRuns(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
 }
 
-// requestReaders returns the runs that wait for another one: a Restore for what it reads, or for a log
+// listDependentRuns returns the runs that wait for another one: a Restore for what it reads, or for a log
 // of its cluster to be stopped; a LogBackup for what it is truncated with, and for a Restore
 // that reads it.
-func (r *runs) requestReaders(ctx context.Context, other client.Object) []reconcile.Request {
-	return r.requestWaiting(ctx, other.GetNamespace(), func(run v1alpha1.Run) bool { return concernsRun(run, other) })
+func (r *runs) listDependentRuns(ctx context.Context, other client.Object) []reconcile.Request {
+	return r.listWaitingRuns(ctx, other.GetNamespace(), func(run v1alpha1.Run) bool { return concernsRun(run, other) })
 }
 
 // concernsRun reports whether a run may wait for another object.
@@ -165,8 +165,8 @@ func concernsRun(run v1alpha1.Run, other client.Object) bool {
 	return false
 }
 
-// requestWaiting returns the runs that have not ended and that matter.
-func (r *runs) requestWaiting(ctx context.Context, namespace string, matters func(v1alpha1.Run) bool) []reconcile.Request {
+// listWaitingRuns returns the runs that have not ended and that matter.
+func (r *runs) listWaitingRuns(ctx context.Context, namespace string, matters func(v1alpha1.Run) bool) []reconcile.Request {
 	all, err := r.list(ctx, namespace)
 	if err != nil {
 		return nil // the cache is not there, and then neither is the event
@@ -212,14 +212,14 @@ func (r *schedules) setup() error {
 	changed := builder.WithPredicates(watch.ChangedPredicate())
 	edits := queueing.NewEdits()
 	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.OwnPredicate()).
-		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.requestSchedule), changed).
-		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.requestScheduleOfRestore), changed).
+		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.findScheduleOfBackup), changed).
+		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.findScheduleOfRestore), changed).
 		WithOptions(r.Controller).
 		Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 
-// requestSchedule returns the schedule that has made a Backup.
-func (r *schedules) requestSchedule(_ context.Context, backup client.Object) []reconcile.Request {
+// findScheduleOfBackup returns the schedule that has made a Backup.
+func (r *schedules) findScheduleOfBackup(_ context.Context, backup client.Object) []reconcile.Request {
 	name := backup.GetLabels()[v1alpha1.LabelSchedule]
 	if name == "" {
 		return nil
@@ -227,8 +227,8 @@ func (r *schedules) requestSchedule(_ context.Context, backup client.Object) []r
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: backup.GetNamespace(), Name: name}}}
 }
 
-// requestScheduleOfRestore returns the schedule whose Backup a Restore reads, which may go when that has ended.
-func (r *schedules) requestScheduleOfRestore(ctx context.Context, o client.Object) []reconcile.Request {
+// findScheduleOfRestore returns the schedule whose Backup a Restore reads, which may go when that has ended.
+func (r *schedules) findScheduleOfRestore(ctx context.Context, o client.Object) []reconcile.Request {
 	restore, is := o.(*v1alpha1.Restore)
 	if !is || sourceOf(restore) == "" {
 		return nil
@@ -237,7 +237,7 @@ func (r *schedules) requestScheduleOfRestore(ctx context.Context, o client.Objec
 	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: sourceOf(restore)}, &b); err != nil {
 		return nil // it is gone
 	}
-	return r.requestSchedule(ctx, &b)
+	return r.findScheduleOfBackup(ctx, &b)
 }
 
 // Reconcile brings one BackupSchedule closer to its spec.

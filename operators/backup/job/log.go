@@ -156,7 +156,7 @@ func (p *planner) nextLog(l *v1alpha1.LogBackup, job *batchv1.Job) {
 		return
 	}
 	if l.DeletionTimestamp != nil && p.hasNoTask(l) {
-		p.planDeletion(l.Spec.CleanupPolicy, jobtemplate.OfLog(l))
+		p.planDeletion(l.Spec.CleanupPolicy, jobtemplate.FilesOfLog(l))
 		return
 	}
 	due, after := p.logDue(l, job)
@@ -204,7 +204,7 @@ func (p *planner) logDue(l *v1alpha1.LogBackup, job *batchv1.Job) (bool, time.Du
 
 // beginLog makes the next Job if what it needs is there.
 func (p *planner) beginLog(l *v1alpha1.LogBackup) {
-	f := jobtemplate.OfLog(l)
+	f := jobtemplate.FilesOfLog(l)
 	p.plan.Status.Location = f.Location()
 	if p.plan.Status.State == "" {
 		p.plan.Status.State = v1alpha1.RunWaiting

@@ -181,13 +181,13 @@ func (p *planner) files() (jobtemplate.Files, step.Outcome) {
 		if run.Spec.From.LogBackup != nil {
 			return p.pointInTimeFiles(run)
 		}
-		return p.source(run)
+		return p.sourceFiles(run)
 	}
 	return jobtemplate.Files{}, step.Done()
 }
 
-// source are the files of the Backup that a Restore names.
-func (p *planner) source(run *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
+// sourceFiles are the files of the Backup that a Restore names.
+func (p *planner) sourceFiles(run *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
 	name := run.Spec.From.Backup.Name
 	b := p.seen.Source
 	switch {

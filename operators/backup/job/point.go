@@ -51,7 +51,7 @@ func (p *planner) pointInTimeFiles(r *v1alpha1.Restore) (jobtemplate.Files, step
 		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonCreating, "Backup "+b.Name+" is restored before the log")
 	}
 	f := jobtemplate.FilesOf(b)
-	f.Log = &jobtemplate.Log{Folder: jobtemplate.OfLog(l).Path(), UID: string(l.UID), Until: strconv.FormatUint(until, 10)}
+	f.Log = &jobtemplate.Log{Folder: jobtemplate.FilesOfLog(l).Path(), UID: string(l.UID), Until: strconv.FormatUint(until, 10)}
 	return f, step.Done()
 }
 

@@ -26,8 +26,8 @@ func FilesOf(b *v1alpha1.Backup) Files {
 	return Files{Storage: b.Spec.Storage, Folder: b.Name, UID: string(b.UID), Physical: b.Spec.Type == v1alpha1.BackupPhysical}
 }
 
-// OfLog are those of a LogBackup.
-func OfLog(l *v1alpha1.LogBackup) Files {
+// FilesOfLog are those of a LogBackup.
+func FilesOfLog(l *v1alpha1.LogBackup) Files {
 	return Files{Storage: l.Spec.Storage, Folder: l.Name, UID: string(l.UID), Physical: true}
 }
 

@@ -132,7 +132,7 @@ func RenderLog(l *v1alpha1.LogBackup, to Task, g *v1alpha1.TiDBGroup, image stri
 	m.job.Annotations[v1alpha1.AnnotationRunGeneration] = strconv.FormatInt(l.Generation, 10)
 	m.job.Spec.ActiveDeadlineSeconds = ptr.To[int64](logDeadline)
 	m.addTool(image, t, g, l.Spec.RunPod)
-	m.mountStorage(OfLog(l), false)
+	m.mountStorage(FilesOfLog(l), false)
 	m.setPD(l.GetPhysical(), g)
 	m.main.Args = append(m.main.Args, "--task="+TaskName(l), "--state="+string(to.State), "--begun="+l.Status.TaskStart)
 	if to.Truncate > 0 && to.State != v1alpha1.LogStopped {

@@ -149,7 +149,7 @@ func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) erro
 		}
 	}
 	return c.Cluster.RemoveSafePoints(ctx, func(s cluster.SafePoint) bool {
-		return s.ServiceID == c.Log.Task+pausePoint || s.IsByBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
+		return s.ServiceID == c.Log.Task+pausePoint || s.IsHeldByBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
 	})
 }
 

@@ -215,9 +215,9 @@ func TestBR01AMomentIsRestoredFromABackupAndALog(t *testing.T) {
 	p, err := c.Storage.Open(t.Context())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, p.Blobs.Close()) }()
-	require.NoError(t, p.IsLog(t.Context(), "l"))
-	require.ErrorContains(t, p.IsLog(t.Context(), "other"), "has the log of the LogBackup with UID l")
-	require.ErrorContains(t, p.Sibling("prod/nothing").IsLog(t.Context(), ""), "has no log")
+	require.NoError(t, p.CheckIsLog(t.Context(), "l"))
+	require.ErrorContains(t, p.CheckIsLog(t.Context(), "other"), "has the log of the LogBackup with UID l")
+	require.ErrorContains(t, p.WithFolder("prod/nothing").CheckIsLog(t.Context(), ""), "has no log")
 	_, err = p.ReadComplete(t.Context(), "")
 	require.ErrorContains(t, err, "name its folder by spec.from.logFolder")
 	br.fails["metadata"] = "AccessDenied"

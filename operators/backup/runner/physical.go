@@ -33,7 +33,7 @@ func (c Command) copyStores(ctx context.Context, p *storage.Place, log io.Writer
 	}
 	args := append([]string{"backup", "full", "--backupts", m.TSO}, c.leadArgs(p, "concurrency")...)
 	err = c.runTool(ctx, log, append(p.Env(), logToTerminal), args)
-	c.Cluster.RemoveLeftovers(ctx, log, func(s cluster.SafePoint) bool { return s.IsByBR() && s.SafePoint == at-1 }, paused)
+	c.Cluster.RemoveLeftovers(ctx, log, func(s cluster.SafePoint) bool { return s.IsHeldByBR() && s.SafePoint == at-1 }, paused)
 	if err != nil {
 		return m, err
 	}
@@ -69,7 +69,7 @@ func (c Command) leadRestore(ctx context.Context, p *storage.Place, db *sql.DB, 
 		return result.Result{}, err
 	}
 	err = c.runTool(ctx, log, append(p.Env(), logToTerminal), args)
-	c.Cluster.RemoveLeftovers(ctx, log, func(s cluster.SafePoint) bool { return s.IsByBR() && s.SafePoint+1 >= since }, paused)
+	c.Cluster.RemoveLeftovers(ctx, log, func(s cluster.SafePoint) bool { return s.IsHeldByBR() && s.SafePoint+1 >= since }, paused)
 	if err != nil {
 		return failure.NewResult(err, v1alpha1.ReasonRunFailed, true, p.Secret), errBegun
 	}

@@ -22,8 +22,8 @@ type span struct{ from, to uint64 }
 // restorePoint has BR restore a backup and then a log, to a moment that both have, which is
 // looked at before anything is written.
 func (c Command) restorePoint(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, m *storage.Marker) (result.Result, error) {
-	l := p.Sibling(c.Log.Folder)
-	if err := l.IsLog(ctx, c.Log.UID); err != nil {
+	l := p.WithFolder(c.Log.Folder)
+	if err := l.CheckIsLog(ctx, c.Log.UID); err != nil {
 		return result.Result{}, err
 	}
 	has, err := c.fetchSpan(ctx, l, log)

@@ -47,7 +47,7 @@ func (p *Place) connectS3(ctx context.Context) error {
 	if p.Credentials == "" {
 		c, err = p.connectWithRole(ctx)
 	} else {
-		c.Credentials, err = p.keys()
+		c.Credentials, err = p.readKeys()
 	}
 	if err != nil {
 		return err
@@ -64,8 +64,8 @@ func (p *Place) connectS3(ctx context.Context) error {
 	return p.WrapError("open", err)
 }
 
-// keys are those of the Secret.
-func (p *Place) keys() (_ aws.CredentialsProvider, err error) {
+// readKeys are those of the Secret.
+func (p *Place) readKeys() (_ aws.CredentialsProvider, err error) {
 	if p.access, err = failure.ReadKey(filepath.Join(p.Credentials, AccessKey), "key "+AccessKey+" of "+p.CredentialsOf); err != nil {
 		return nil, err
 	}

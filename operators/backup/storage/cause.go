@@ -106,7 +106,7 @@ func (p *Place) WrapError(verb string, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	reason, why := p.cause(err)
+	reason, why := p.classifyError(err)
 	return failure.New(reason, "%s %s: %s", verb, p.Name(), why)
 }
 
@@ -115,8 +115,8 @@ func refusalCodes() []string {
 	return []string{"AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem", "InvalidToken", "ExpiredToken", "XAdminUserNotFound"}
 }
 
-// cause reports what kind of error it is, and what to do.
-func (p *Place) cause(err error) (reason, why string) {
+// classifyError reports what kind of error it is, and what to do.
+func (p *Place) classifyError(err error) (reason, why string) {
 	var (
 		api      smithy.APIError
 		network  net.Error

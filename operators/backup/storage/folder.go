@@ -54,15 +54,15 @@ func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 	return p.Begin(ctx, Marker{UID: uid, Physical: true, Log: true})
 }
 
-// Sibling is another folder of the same storage.
-func (p *Place) Sibling(folder string) *Place {
+// WithFolder is another folder of the same storage.
+func (p *Place) WithFolder(folder string) *Place {
 	out := *p
 	out.Folder = folder
 	return &out
 }
 
-// IsLog refuses a folder that has no log, or another LogBackup's if the UID is known.
-func (p *Place) IsLog(ctx context.Context, uid string) error {
+// CheckIsLog refuses a folder that has no log, or another LogBackup's if the UID is known.
+func (p *Place) CheckIsLog(ctx context.Context, uid string) error {
 	m, err := p.Marker(ctx)
 	switch {
 	case err != nil:

@@ -29,13 +29,13 @@ func MayHaveStarted(i *v1alpha1.Instance) bool {
 // BootstrapArgument returns the argument that an Instance bootstraps the cluster with, empty if it
 // does not.
 func BootstrapArgument(i *v1alpha1.Instance) string {
-	arg, _ := Start(i)
+	arg, _ := StartArgument(i)
 	return arg
 }
 
-// Start returns what Arg does, and whether the member takes its argument from an annotation
+// StartArgument returns what Arg does, and whether the member takes its argument from an annotation
 // of its pod.
-func Start(i *v1alpha1.Instance) (arg string, annotated bool) {
+func StartArgument(i *v1alpha1.Instance) (arg string, annotated bool) {
 	// Only what is needed is decoded, for this is called in every reconcile.
 	var template struct {
 		Metadata struct {

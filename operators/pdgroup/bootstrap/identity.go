@@ -40,8 +40,8 @@ func OwnPD(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	return verdict.Refusef("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
 }
 
-// IsOwnPD reports whether what PD answered is this group's PD.
-func IsOwnPD(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+// IsPDUsable reports whether what PD answered is this group's PD.
+func IsPDUsable(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 	return s.PD.Err == nil && OwnPD(g, s).IsAllowed()
 }
 

@@ -84,8 +84,8 @@ func IsUndecided(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 	return g.Status.ClusterID == "" && g.DeletionTimestamp == nil && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) })
 }
 
-// FormerInstances returns the Instances on whose data the cluster might have been before.
-func FormerInstances(g *v1alpha1.PDGroup) []string {
+// CandidateInstances returns the Instances on whose data the cluster might have been before.
+func CandidateInstances(g *v1alpha1.PDGroup) []string {
 	var out []string
 	for slot := range max(g.GetReplicas(), looked) {
 		out = append(out, names.Instance(g.Name, slot))

@@ -22,7 +22,7 @@ func StartsAsInitial(g *v1alpha1.PDGroup, s observation.Snapshot, slot int32, be
 	if !IsBootstrapped(g, s) {
 		return before != "" || slices.Contains(InitialMembers(g, s), slot)
 	}
-	if IsOwnPD(g, s) {
+	if IsPDUsable(g, s) {
 		member, listed := s.PD.Member(names.Instance(g.Name, slot))
 		return listed && member.ClientURL == ""
 	}

@@ -65,7 +65,7 @@ func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get PDGroup %s: %w", g.Name, err))
 		}
 		if now.UID != g.UID || !equality.Semantic.DeepEqual(now.Status.Recovery, g.Status.Recovery) {
-			return waitForChange("PDGroup " + g.Name)
+			return newConflict("PDGroup " + g.Name)
 		}
 	}
 	if p.ClusterID == "" {
@@ -87,7 +87,7 @@ func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.
 	case !recovery.ContradictsPD(g, p.Recovery, view):
 		return step.Done()
 	case begins:
-		return waitForChange("what PD says")
+		return newConflict("what PD says")
 	}
 	survivor := g.Status.Recovery.Survivor.Name
 	what := "it answers otherwise"
@@ -110,7 +110,7 @@ func (r *steps) confirmInitialMembers(ctx context.Context, g *v1alpha1.PDGroup, 
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get PDGroup %s: %w", g.Name, err))
 	}
 	if now.UID != g.UID || now.Status.ClusterID != "" || !equality.Semantic.DeepEqual(now.Status.InitialMembers, g.Status.InitialMembers) {
-		return waitForChange("PDGroup " + g.Name)
+		return newConflict("PDGroup " + g.Name)
 	}
 	there := s
 	var err error
@@ -126,7 +126,7 @@ func (r *steps) confirmInitialMembers(ctx context.Context, g *v1alpha1.PDGroup, 
 	}
 	if len(there.ForeignClaims) > 0 || bootstrap.LeftByAnother(g, there) != "" || !slices.Equal(bootstrap.StartingSlots(g, there), bootstrap.StartingSlots(g, s)) ||
 		!slices.Equal(bootstrap.InitialMembers(g, there), bootstrap.InitialMembers(g, s)) || !slices.Equal(bootstrap.InitialCluster(g, there), bootstrap.InitialCluster(g, s)) {
-		return waitForChange("which members may bootstrap PD's cluster")
+		return newConflict("which members may bootstrap PD's cluster")
 	}
 	return step.Done()
 }
@@ -139,19 +139,19 @@ func (r *steps) confirmQuiet(ctx context.Context, g *v1alpha1.PDGroup) step.Outc
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
 	if name := recovery.FindRunning(g, members); name != "" {
-		return waitForChange("Instance " + name)
+		return newConflict("Instance " + name)
 	}
 	clients, err := listServedInstances(ctx, r.Live, g)
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if i := recovery.FindServing(clients); i != nil {
-		return waitForChange("Instance " + i.Name)
+	if i := recovery.FindRunningClient(clients); i != nil {
+		return newConflict("Instance " + i.Name)
 	}
 	return step.Done()
 }
 
-func waitForChange(what string) step.Outcome {
+func newConflict(what string) step.Outcome {
 	return step.Conflict(v1alpha1.ReasonProgressing, what+" has changed meanwhile")
 }
 
@@ -232,7 +232,7 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 	if len(lacks) == 0 {
 		return step.Done()
 	}
-	if o := persisted.New(g, s).FindContested(lacks); o.Kind != step.KindDone {
+	if o := persisted.New(g, s).CheckConflicts(lacks); o.Kind != step.KindDone {
 		return o
 	}
 	key := client.ObjectKeyFromObject(g)

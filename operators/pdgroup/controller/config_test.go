@@ -117,11 +117,11 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	s := started(t, stored(), 3, running, shows(map[string]string{"replication.enable-placement-rules": `"true"`}))
 	lacks := mustPlan(t, g, s).Config
 	assert.Len(t, lacks, 1)
-	assert.Equal(t, step.KindDone, persisted.New(g, s).FindContested(lacks).Kind)
+	assert.Equal(t, step.KindDone, persisted.New(g, s).CheckConflicts(lacks).Kind)
 	flash := &v1alpha1.TiFlashGroup{}
 	flash.Name = "basic-tiflash"
 	s.Groups = []v1alpha1.Group{flash}
-	o := persisted.New(g, s).FindContested(lacks)
+	o := persisted.New(g, s).CheckConflicts(lacks)
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
 }

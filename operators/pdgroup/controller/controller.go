@@ -86,7 +86,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.PDGroup, snapshot, gr
 			return execution.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: reportMembers(g, s.Snapshot, p, now), Changes: p.Changes, End: end, Once: true}
 		},
 		Announce: func(g *v1alpha1.PDGroup, before v1alpha1.PDGroupStatus) {
-			if after := g.Status.Recovery; recovery.HasNews(before.Recovery, after) {
+			if after := g.Status.Recovery; recovery.NeedsEvent(before.Recovery, after) {
 				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "QuorumRecovery", string(after.Phase), "%s", recovery.DescribePhase(after))
 			}
 		},

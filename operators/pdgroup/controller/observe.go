@@ -55,7 +55,7 @@ func (r *steps) observeBootstrap(ctx context.Context, g *v1alpha1.PDGroup, s *ob
 		return nil
 	}
 	ours := labels.SelectorFromSet(workload.Selector(g))
-	for _, name := range bootstrap.FormerInstances(g) {
+	for _, name := range bootstrap.CandidateInstances(g) {
 		claim := &metav1.PartialObjectMetadata{}
 		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
 		err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: bootstrap.DataClaim(g, name)}, claim)

@@ -92,7 +92,7 @@ func renderGroup(g *v1alpha1.PDGroup, s observation.Snapshot) component.Renderin
 			before, asked := "", false
 			i := s.Instance(names.Instance(g.Name, slot))
 			if i != nil {
-				before, asked = bootstrap.Start(i)
+				before, asked = bootstrap.StartArgument(i)
 			}
 			initial := bootstrap.StartsAsInitial(g, s, slot, before)
 			// A member that is made to bootstrap asks its pod how it starts, from the first pod on and
@@ -124,7 +124,7 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 		p.Outcome = step.Worst(lost, p.Outcome)
 	}
 	if p.Outcome.Kind != step.KindStall {
-		p.Config = persisted.New(g, s).Lacks()
+		p.Config = persisted.New(g, s).MissingItems()
 	}
 	if !g.Spec.Paused {
 		p.Outcome = step.Worst(p.Outcome, bootstrap.ForeignClaims(g, s))

@@ -47,7 +47,7 @@ func reportStatus(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outc
 	} else {
 		set.MarkFalse(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapping, "PD has not answered with a cluster ID yet")
 	}
-	if bootstrap.IsOwnPD(g, s) {
+	if bootstrap.IsPDUsable(g, s) {
 		status.Leader = s.PD.Leader
 		status.Members = nil
 		for _, m := range s.PD.Members {
@@ -129,9 +129,9 @@ func reportMembers(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now
 		m := groupstatus.Member{Instance: i, Status: i.Status.Member}
 		runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
 		switch {
-		case bootstrap.IsOwnPD(g, s):
+		case bootstrap.IsPDUsable(g, s):
 			m.Status = reportListed(g, s, i, set)
-		case !runs && !voting.IsUnseen(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
+		case !runs && !voting.IsPodUnknown(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
 			keepCondition(set, i, v1alpha1.ConditionJoined)
 			set.MarkFalse(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "its pod does not run, and PD does not answer")
 		case p.Drained[i.Name]:

@@ -169,7 +169,7 @@ func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
 				}
 			}
 			assert.Equal(t, c.kept, kept)
-			if _, listed := membership.FindMember(g, s, i); listed && bootstrap.IsOwnPD(g, s) && !i.Spec.Retire {
+			if _, listed := membership.FindMember(g, s, i); listed && bootstrap.IsPDUsable(g, s) && !i.Spec.Retire {
 				p := voting.New(g, s).Prepare(component.Disruption{Instance: i, Verb: member.Remove}, clock())
 				assert.False(t, p.Ready, "it has to leave PD first")
 			}

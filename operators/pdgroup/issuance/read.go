@@ -67,7 +67,7 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	case was != nil:
 		out.Certificates, out.Issuer, out.Hindered, next.at = was.got.Certificates, was.got.Issuer, was.got.Hindered, was.at
 	default:
-		if err := r.certificates(ctx, pd, *by, &out); err != nil {
+		if err := r.readCertificates(ctx, pd, *by, &out); err != nil {
 			return out, err
 		}
 	}
@@ -141,8 +141,8 @@ func (r *Reader) readSecrets(ctx context.Context, pd *v1alpha1.PDGroup, own bool
 	return nil
 }
 
-// certificates reads the Certificates of a cluster, and its issuer.
-func (r *Reader) certificates(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.IssuerReference, out *Observed) error {
+// readCertificates reads the Certificates of a cluster, and its issuer.
+func (r *Reader) readCertificates(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.IssuerReference, out *Observed) error {
 	for _, request := range out.Requests {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(certificateKind())
@@ -159,12 +159,12 @@ func (r *Reader) certificates(ctx context.Context, pd *v1alpha1.PDGroup, by v1al
 			return fmt.Errorf("get Certificate %s: %w", request.Secret, err)
 		}
 	}
-	return r.issuer(ctx, pd, by, out)
+	return r.readIssuer(ctx, pd, by, out)
 }
 
-// issuer reads an issuer. What may not be read, or is of a kind that is not known, is known by
+// readIssuer reads an issuer. What may not be read, or is of a kind that is not known, is known by
 // its Certificates alone.
-func (r *Reader) issuer(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.IssuerReference, out *Observed) error {
+func (r *Reader) readIssuer(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.IssuerReference, out *Observed) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: by.GroupOrDefault(), Version: certificateKind().Version, Kind: by.KindOrDefault()})
 	key := types.NamespacedName{Namespace: pd.Namespace, Name: by.Name}

@@ -36,8 +36,8 @@ func OwnInstances(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Insta
 	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !workload.IsOwned(g, i) })
 }
 
-// IsKnown says whether PD's answer is something to act on.
-func IsKnown(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
+// MayTrustAnswer says whether PD's answer is something to act on.
+func MayTrustAnswer(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	switch {
 	case !bootstrap.OwnPD(g, s).IsAllowed():
 		return verdict.Refuse("another cluster's PD answers")
@@ -56,7 +56,7 @@ func IsKnown(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 // of no use: PD never takes such a member back.
 func HasLeft(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
 	_, listed := FindMember(g, s, i)
-	return IsKnown(g, s).IsAllowed() && !listed && i.Status.Member != nil
+	return MayTrustAnswer(g, s).IsAllowed() && !listed && i.Status.Member != nil
 }
 
 // CountJoining counts the Instances that have not joined yet and may do so at any
@@ -98,7 +98,7 @@ func StartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		// PD needs for one.
 		return back, "members that PD lists start again first"
 	}
-	switch known := IsKnown(g, s).IsAllowed(); {
+	switch known := MayTrustAnswer(g, s).IsAllowed(); {
 	case !known && len(s.Instances) == 0:
 		return none("PD, which has no Instance and no claim left: restore the claims of its members (%s and so on) with their labels, or delete the PDGroup and recreate it for an empty cluster: kubectl -n %s delete pdgroup %s",
 			bootstrap.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
@@ -249,7 +249,7 @@ func ReturningSlots(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 		return bootstrap.StartingSlots(g, s)
 	}
 	listed := s.PD.Members
-	if !bootstrap.IsOwnPD(g, s) {
+	if !bootstrap.IsPDUsable(g, s) {
 		listed = nil
 		for _, m := range g.Status.Members {
 			listed = append(listed, pd.Member{Name: m.Name})
@@ -274,7 +274,7 @@ func ReturningSlots(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 // it has no Instance and no data, is not healthy, and the others have a majority
 // without it.
 func FindOrphan(g *v1alpha1.PDGroup, s observation.Snapshot) pd.Member {
-	if !IsKnown(g, s).IsAllowed() || g.DeletionTimestamp != nil || g.Spec.Suspended {
+	if !MayTrustAnswer(g, s).IsAllowed() || g.DeletionTimestamp != nil || g.Spec.Suspended {
 		return pd.Member{}
 	}
 	back := ReturningSlots(g, s)

@@ -11,7 +11,7 @@ import (
 // lists it or has never known it. While it is to go PD is not believed: a member
 // that was removed may still answer.
 func HasReturned(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
-	if i.Spec.Retire || i.DeletionTimestamp != nil || !bootstrap.IsOwnPD(g, s) {
+	if i.Spec.Retire || i.DeletionTimestamp != nil || !bootstrap.IsPDUsable(g, s) {
 		return false
 	}
 	_, listed := FindMember(g, s, i)

@@ -61,7 +61,7 @@ func haveStopped(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 // HaveBothSchemes reports whether PD lists a URL of either scheme of each member. While PD
 // does not say, what it has said last counts.
 func HaveBothSchemes(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	if !IsKnown(g, s).IsAllowed() {
+	if !MayTrustAnswer(g, s).IsAllowed() {
 		return g.Status.PeersHaveBothSchemes
 	}
 	return !slices.ContainsFunc(s.PD.Members, func(m pd.Member) bool {
@@ -81,7 +81,7 @@ func schemeOf(url string) string {
 // other scheme before a suspended group stops, and those that have one too many when it is
 // back.
 func WrongPeerURLs(g *v1alpha1.PDGroup, s observation.Snapshot) []PeerURLs {
-	if !IsKnown(g, s).IsAllowed() || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && !othersSwitch(g, s).IsAllowed() {
+	if !MayTrustAnswer(g, s).IsAllowed() || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && !othersSwitch(g, s).IsAllowed() {
 		return nil
 	}
 	var out []PeerURLs
@@ -125,7 +125,7 @@ func MaySwitch(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	if others := othersSwitch(g, s); !others.IsAllowed() {
 		return others
 	}
-	if known := IsKnown(g, s); !known.IsAllowed() {
+	if known := MayTrustAnswer(g, s); !known.IsAllowed() {
 		return verdict.Refusef("PD must have the %s URLs of its members before it stops: %s", v1alpha1.SpecScheme(g), known.Reason())
 	}
 	return verdict.Refusef("setting the %s URLs of its members in PD", v1alpha1.SpecScheme(g))

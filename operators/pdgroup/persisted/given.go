@@ -53,7 +53,7 @@ func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map
 	if !reflect.DeepEqual(items, ParseItems(c.g.Spec.Config)) {
 		return component.ConfigProgress{Outcome: step.Done()}
 	}
-	if known := c.isKnown(); !known.IsAllowed() {
+	if known := c.mayTrustConfig(); !known.IsAllowed() {
 		// A group at rest stays at rest while PD elects a leader.
 		if upToDate := meta.FindStatusCondition(c.g.Status.Conditions, v1alpha1.ConditionUpToDate); upToDate != nil &&
 			upToDate.Status == "True" && upToDate.ObservedGeneration == c.g.Generation {
@@ -64,9 +64,9 @@ func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map
 	return component.ConfigProgress{Outcome: WaitForItems(FindLacks(items, c.s.PD.Config))}
 }
 
-// isKnown says whether it is known what PD stores.
-func (c Stored) isKnown() verdict.Verdict {
-	if known := membership.IsKnown(c.g, c.s); !known.IsAllowed() {
+// mayTrustConfig says whether it is known what PD stores.
+func (c Stored) mayTrustConfig() verdict.Verdict {
+	if known := membership.MayTrustAnswer(c.g, c.s); !known.IsAllowed() {
 		return known
 	}
 	if c.s.PD.Config == nil {
@@ -75,11 +75,11 @@ func (c Stored) isKnown() verdict.Verdict {
 	return verdict.Allow()
 }
 
-// Lacks returns what PD is to be given: the items of the spec that it stores with
+// MissingItems returns what PD is to be given: the items of the spec that it stores with
 // another value, whatever has changed them. Items that the spec does not name are left
 // alone.
-func (c Stored) Lacks() []Lack {
-	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.IsActive(c.g) || !c.isKnown().IsAllowed() {
+func (c Stored) MissingItems() []Lack {
+	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.IsActive(c.g) || !c.mayTrustConfig().IsAllowed() {
 		return nil
 	}
 	return FindLacks(ParseItems(c.g.Spec.Config), c.s.PD.Config)
@@ -105,9 +105,9 @@ func OrNothing(has string) string {
 	return has
 }
 
-// FindContested says that the spec turns something off that another group turns on; Done
+// CheckConflicts says that the spec turns something off that another group turns on; Done
 // if it does not.
-func (c Stored) FindContested(lacks []Lack) step.Outcome {
+func (c Stored) CheckConflicts(lacks []Lack) step.Outcome {
 	for _, l := range lacks {
 		for _, other := range c.s.Groups {
 			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && other.GetDeletionTimestamp() == nil {

@@ -159,7 +159,7 @@ func waitForStop(g *v1alpha1.PDGroup, s observation.Snapshot, survivor *v1alpha1
 	if name := FindRunning(g, s.Instances); name != "" {
 		return before, waitForInstance(s.Instance(name), "the pod of Instance %s stops before PD is rebuilt from Instance %s", name, survivor.Name)
 	}
-	if i := FindServing(s.ClusterInstances); i != nil && !startsForced(survivor) {
+	if i := FindRunningClient(s.ClusterInstances); i != nil && !startsForced(survivor) {
 		return before, step.Wait("Instance", patience, v1alpha1.ReasonRecoveringQuorum, describeRunning(s, i))
 	}
 	return before, step.Done()

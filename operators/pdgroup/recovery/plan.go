@@ -44,7 +44,7 @@ func MakePlan(g *v1alpha1.PDGroup, s observation.Snapshot) (planning.Plan, error
 // runsNothingElse reports whether nothing runs but the survivor, nor will: no other member,
 // and nothing that PD serves.
 func runsNothingElse(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return FindRunning(g, s.Instances) == "" && FindServing(s.ClusterInstances) == nil
+	return FindRunning(g, s.Instances) == "" && FindRunningClient(s.ClusterInstances) == nil
 }
 
 // discardMember stops a member for good, and lets its Instance go when PD serves
@@ -114,9 +114,9 @@ func ContradictsPD(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery, view pd.View)
 	return !IsAlone(g, view, g.Status.Recovery.Survivor.Name)
 }
 
-// HasNews reports whether a record's message is worth an Event, which said
+// NeedsEvent reports whether a record's message is worth an Event, which said
 // something else before.
-func HasNews(before, after *v1alpha1.PDRecovery) bool {
+func NeedsEvent(before, after *v1alpha1.PDRecovery) bool {
 	return after != nil && (before == nil || before.Phase != after.Phase || before.Request != after.Request)
 }
 

@@ -30,15 +30,15 @@ func checkServed(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName()))
 		}
 	}
-	if i := FindServing(s.ClusterInstances); i != nil {
+	if i := FindRunningClient(s.ClusterInstances); i != nil {
 		return step.Wait("Instance", patience, v1alpha1.ReasonRecoveryRefused, "not yet: "+describeRunning(s, i))
 	}
 	return step.Done()
 }
 
-// FindServing returns the first Instance of those that PD serves whose pod may run or
+// FindRunningClient returns the first Instance of those that PD serves whose pod may run or
 // may still be made; nil if there is none.
-func FindServing(instances []*v1alpha1.Instance) *v1alpha1.Instance {
+func FindRunningClient(instances []*v1alpha1.Instance) *v1alpha1.Instance {
 	at := slices.IndexFunc(instances, func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
 	if at < 0 {
 		return nil

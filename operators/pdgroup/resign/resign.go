@@ -74,7 +74,7 @@ func (j Job) Stop(ctx context.Context) error {
 // handOver asks a member to lead, and returns which. It is none when no other member is
 // healthy. Members that have been asked come last.
 func (j Job) handOver(ctx context.Context, pd server, tried []string) (string, error) {
-	healthy, err := pd.healthy(ctx)
+	healthy, err := pd.healthyMembers(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -104,8 +104,8 @@ func (s server) leader(ctx context.Context) (string, error) {
 	return answer.Name, nil
 }
 
-// healthy returns the names of the members that the leader calls healthy.
-func (s server) healthy(ctx context.Context) ([]string, error) {
+// healthyMembers returns the names of the members that the leader calls healthy.
+func (s server) healthyMembers(ctx context.Context) ([]string, error) {
 	var answer []struct {
 		Name    string `json:"name"`
 		Healthy bool   `json:"health"`

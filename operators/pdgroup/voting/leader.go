@@ -68,7 +68,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 		return waitForPD(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
 	}
 	m, listed := membership.FindMember(v.g, v.s, i)
-	switch known := membership.IsKnown(v.g, v.s); {
+	switch known := membership.MayTrustAnswer(v.g, v.s); {
 	case !known.IsAllowed():
 		return component.Eviction{Wait: wait("it is unknown whether it does: %s", known.Reason())}
 	case !listed:

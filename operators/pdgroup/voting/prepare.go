@@ -31,7 +31,7 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 			return component.Preparation{Ready: true}
 		}
 	}
-	if known := membership.IsKnown(v.g, v.s); !known.IsAllowed() {
+	if known := membership.MayTrustAnswer(v.g, v.s); !known.IsAllowed() {
 		return waitForPD(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, known.Reason())
 	}
 	m, listed := membership.FindMember(v.g, v.s, d.Instance)
@@ -81,7 +81,7 @@ func (v Voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
 // Recover implements component.Component: the Lease is given back when PD calls the
 // member healthy again.
 func (v Voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
-	back := membership.IsKnown(v.g, v.s)
+	back := membership.MayTrustAnswer(v.g, v.s)
 	if m, listed := membership.FindMember(v.g, v.s, i); back.IsAllowed() && (!listed || !m.Healthy) {
 		back = verdict.Refuse("PD does not call it healthy")
 	}

@@ -37,7 +37,7 @@ const (
 // PD has removed may never finish stopping: after a while its slot is left alone.
 func (v Voters) IsReplacedWhenDeleted(i *v1alpha1.Instance) bool {
 	m, listed := membership.FindMember(v.g, v.s, i)
-	return v.isLingering(i) || membership.IsKnown(v.g, v.s).IsAllowed() && listed && m.Healthy
+	return v.isLingering(i) || membership.MayTrustAnswer(v.g, v.s).IsAllowed() && listed && m.Healthy
 }
 
 // isLingering reports that an Instance whose member PD has removed was deleted a while ago
@@ -50,16 +50,16 @@ func (v Voters) isLingering(i *v1alpha1.Instance) bool {
 // make a majority without it and none of them is on its way in or out.
 func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	m, listed := membership.FindMember(v.g, v.s, i)
-	if !membership.IsKnown(v.g, v.s).IsAllowed() || listed && m.Healthy || v.isUnsettled(i) {
+	if !membership.MayTrustAnswer(v.g, v.s).IsAllowed() || listed && m.Healthy || v.isUnsettled(i) {
 		return verdict.Reason{}
 	}
 	if listed && v.s.PD.CountHealthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
 		return verdict.Reason{}
 	}
-	unhealthy := v.falseFor(i, v1alpha1.ConditionHealthy)
+	unhealthy := v.timeWithout(i, v1alpha1.ConditionHealthy)
 	after := replaceAfter(v.g)
 	switch {
-	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.falseFor(i, v1alpha1.ConditionJoined) >= removedPatience):
+	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.timeWithout(i, v1alpha1.ConditionJoined) >= removedPatience):
 		return verdict.NewReason("PD has removed its member")
 	case member.IsClaimLost(i):
 		return verdict.NewReason("the volume with its data is gone")
@@ -69,9 +69,9 @@ func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 		return verdict.Reason{} // it has not joined yet
 	case v.s.LostNodes[i.Name] != "":
 		return verdict.NewReasonf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
-	case m.ClientURL != "" && v.hasForgotten(i): // an initial member that has never run has none
+	case m.ClientURL != "" && v.hasReplacedVolume(i): // an initial member that has never run has none
 		return verdict.NewReason("its volume is newer than its member in PD")
-	case after > 0 && unhealthy >= after && v.runsAsWanted(i):
+	case after > 0 && unhealthy >= after && v.hasWorkingRevision(i):
 		return verdict.NewReasonf("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
 	}
 	return verdict.Reason{}
@@ -85,7 +85,7 @@ func (v Voters) isOnDiscardedVolume(i *v1alpha1.Instance) bool {
 	claim := bootstrap.DataClaim(v.g, i.Name)
 	// A pod that is ready may be said to crash as well, for a while.
 	return !listed && i.Status.Member == nil && pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonContainerCrashing &&
-		v.falseFor(i, v1alpha1.ConditionJoined) >= rejoinPatience &&
+		v.timeWithout(i, v1alpha1.ConditionJoined) >= rejoinPatience &&
 		slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool {
 			return c.Name == claim && c.CreationTimestamp.Before(&i.CreationTimestamp)
 		})
@@ -112,32 +112,32 @@ func (v Voters) isUnsettled(i *v1alpha1.Instance) bool {
 	return false
 }
 
-// runsAsWanted reports that a healthy member runs what an Instance is to run: it is not
+// hasWorkingRevision reports that a healthy member runs what an Instance is to run: it is not
 // the spec that keeps it from working, and a new member would work.
-func (v Voters) runsAsWanted(i *v1alpha1.Instance) bool {
+func (v Voters) hasWorkingRevision(i *v1alpha1.Instance) bool {
 	return slices.ContainsFunc(v.s.Instances, func(other *v1alpha1.Instance) bool {
 		m, _ := membership.FindMember(v.g, v.s, other)
 		return m.Healthy && other.Status.Revision == i.Spec.Revision
 	})
 }
 
-// hasForgotten reports that PD knows the member of an Instance from before, that it
+// hasReplacedVolume reports that PD knows the member of an Instance from before, that it
 // was never healthy since the Instance was made, and that its volumes are no
 // older than the Instance: what PD knows was on others.
-func (v Voters) hasForgotten(i *v1alpha1.Instance) bool {
+func (v Voters) hasReplacedVolume(i *v1alpha1.Instance) bool {
 	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
 	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 	if joined == nil || healthy == nil || !joined.LastTransitionTime.Equal(&healthy.LastTransitionTime) ||
-		v.falseFor(i, v1alpha1.ConditionHealthy) < removedPatience {
+		v.timeWithout(i, v1alpha1.ConditionHealthy) < removedPatience {
 		return false
 	}
 	claims := v.s.Claims[i.Name]
 	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c metav1.ObjectMeta) bool { return c.CreationTimestamp.Before(&i.CreationTimestamp) })
 }
 
-// falseFor returns for how long a condition of an Instance has been False, zero if
+// timeWithout returns for how long a condition of an Instance has been False, zero if
 // it is not.
-func (v Voters) falseFor(i *v1alpha1.Instance, kind string) time.Duration {
+func (v Voters) timeWithout(i *v1alpha1.Instance, kind string) time.Duration {
 	c := meta.FindStatusCondition(i.Status.Conditions, kind)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return 0
@@ -154,9 +154,9 @@ func (v Voters) RecheckDelay() time.Duration {
 		}
 	}
 	for _, i := range v.s.Instances {
-		at(replaceAfter(v.g), v.falseFor(i, v1alpha1.ConditionHealthy))
-		at(removedPatience, v.falseFor(i, v1alpha1.ConditionHealthy))
-		at(rejoinPatience, v.falseFor(i, v1alpha1.ConditionJoined))
+		at(replaceAfter(v.g), v.timeWithout(i, v1alpha1.ConditionHealthy))
+		at(removedPatience, v.timeWithout(i, v1alpha1.ConditionHealthy))
+		at(rejoinPatience, v.timeWithout(i, v1alpha1.ConditionJoined))
 		at(membership.JoinAfter, v.s.Now.Sub(membership.HealthySince(i)))
 		if i.DeletionTimestamp != nil {
 			at(ReplacementPatience, v.s.Now.Sub(i.DeletionTimestamp.Time))

@@ -33,10 +33,10 @@ func (v Voters) WithView(now pd.View) component.Component {
 // pod that cannot be seen may run: while PD does not say otherwise it stays. When the
 // kubelets lose the API server, the Service of a PD that works publishes no address.
 func (v Voters) IsNotServing(i *v1alpha1.Instance) bool {
-	if m, listed := membership.FindMember(v.g, v.s, i); listed && m.Healthy && bootstrap.IsOwnPD(v.g, v.s) || member.WasReady(i) {
+	if m, listed := membership.FindMember(v.g, v.s, i); listed && m.Healthy && bootstrap.IsPDUsable(v.g, v.s) || member.WasReady(i) {
 		return false
 	}
-	if IsUnseen(i) && !membership.IsKnown(v.g, v.s).IsAllowed() {
+	if IsPodUnknown(i) && !membership.MayTrustAnswer(v.g, v.s).IsAllowed() {
 		return false
 	}
 	runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
@@ -84,7 +84,7 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove && !bootstrap.IsBootstrapped(v.g, v.s) {
 		return verdict.Refuse("it bootstraps PD's cluster with the others, and is replaced when the cluster is there")
 	}
-	if known := membership.IsKnown(v.g, v.s); !known.IsAllowed() {
+	if known := membership.MayTrustAnswer(v.g, v.s); !known.IsAllowed() {
 		return known
 	}
 	m, listed := membership.FindMember(v.g, v.s, d.Instance)
