@@ -36,8 +36,8 @@ func Operators() []string {
 	return out
 }
 
-// definition returns one operator by name.
-func definition(name string) (operator.Definition, error) {
+// findDefinition returns one operator by name.
+func findDefinition(name string) (operator.Definition, error) {
 	for _, d := range Definitions() {
 		if d.Name == name {
 			return d, nil
@@ -222,7 +222,7 @@ func (r *Rig) StartOperators(_ context.Context, names ...string) error {
 		if slices.Contains(r.Running(), name) {
 			continue
 		}
-		d, err := definition(name)
+		d, err := findDefinition(name)
 		if err != nil {
 			return err
 		}

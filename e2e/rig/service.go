@@ -8,9 +8,9 @@ import (
 	"runtime/pprof"
 )
 
-// listen opens the client Service of a PDGroup on loopback, and gives each
+// openService opens the client Service of a PDGroup on loopback, and gives each
 // connection to a member that lives. Without one it closes the connection.
-func listen(ctx context.Context, db *Database) (string, error) {
+func openService(ctx context.Context, db *Database) (string, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,14 +26,14 @@ func listen(ctx context.Context, db *Database) (string, error) {
 			if err != nil {
 				return // closed
 			}
-			carry(db, client)
+			serveConnection(db, client)
 		}
 	}()
 	return listener.Addr().String(), nil
 }
 
-// carry gives a connection to a member that lives.
-func carry(db *Database, client net.Conn) {
+// serveConnection gives a connection to a member that lives.
+func serveConnection(db *Database, client net.Conn) {
 	if identity := db.identity(); identity != nil {
 		client = tls.Server(client, identity)
 	}

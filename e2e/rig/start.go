@@ -37,7 +37,7 @@ func (a *actor) starters() map[string]starter {
 }
 
 func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
-	args := arguments(l.pod)
+	args := containerArguments(l.pod)
 	config, err := a.settings(ctx, l.pod)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if failed = l.db.StartStore(Store{Claim: l.claim, Address: arguments(l.pod)["--advertise-addr"], Version: version(l.pod)}); failed != nil {
+	if failed = l.db.StartStore(Store{Claim: l.claim, Address: containerArguments(l.pod)["--advertise-addr"], Version: imageVersion(l.pod)}); failed != nil {
 		status.close()
 		return failed, nil
 	}
@@ -92,7 +92,7 @@ func (a *actor) startTiDB(ctx context.Context, l launch) (failed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l.db.Servers.Start(l.pod.Name, version(l.pod))
+	l.db.Servers.Start(l.pod.Name, imageVersion(l.pod))
 	l.process.ip = port.ip
 	l.process.stop = func() error { port.close(); l.db.Servers.Stop(l.pod.Name); return nil }
 	return nil, nil

@@ -130,7 +130,7 @@ func podOf(t *testing.T, ns, name string) *corev1.Pod {
 // restarts is how often the containers of a pod were started again.
 func restarts(t *testing.T, ns, pod string) int32 {
 	t.Helper()
-	return containers.Restarts(podOf(t, ns, pod))
+	return containers.CountRestarts(podOf(t, ns, pod))
 }
 
 // signal sends a signal to the main process of a pod, which is a process of this
