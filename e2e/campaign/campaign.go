@@ -166,7 +166,7 @@ func (c *campaign) attempts(name string, want *Reference, schemas map[string]*sc
 	if strings.HasSuffix(c.options.Commit, document.Dirty) {
 		return out
 	}
-	return slices.DeleteFunc(out, func(a Attempt) bool { return c.journal.Done(c.options.Commit, a) })
+	return slices.DeleteFunc(out, func(a Attempt) bool { return c.journal.HasDone(c.options.Commit, a) })
 }
 
 // prepareScenario returns a scenario as campaigns run it: in its own namespace, so that

@@ -89,9 +89,9 @@ func TestAnInterruptedCampaignGoesOnWhereItWas(t *testing.T) {
 
 	j, err = OpenJournal(path)
 	require.NoError(t, err)
-	assert.True(t, j.Done("one", done))
-	assert.False(t, j.Done("two", done), "another commit")
-	assert.False(t, j.Done("one", broken), "what could not be made is made again")
+	assert.True(t, j.HasDone("one", done))
+	assert.False(t, j.HasDone("two", done), "another commit")
+	assert.False(t, j.HasDone("one", broken), "what could not be made is made again")
 	require.NoError(t, j.Add(Record{Attempt: broken, Commit: "one"}))
 	require.NoError(t, j.Close())
 	all, err := ReadJournal(path)

@@ -87,9 +87,9 @@ func (j *Journal) Add(r Record) error {
 	return nil
 }
 
-// Done says whether an attempt was already made at a commit. One that broke for
+// HasDone says whether an attempt was already made at a commit. One that broke for
 // the rig's own reasons is made again.
-func (j *Journal) Done(commit string, a Attempt) bool {
+func (j *Journal) HasDone(commit string, a Attempt) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, r := range j.all {

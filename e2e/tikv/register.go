@@ -27,14 +27,14 @@ var (
 	offeredKey = engine.StoreKey("offered")
 )
 
-// describe tells PD's words about a store: its ID stays in the data directory once PD has
+// describeStore tells PD's words about a store: its ID stays in the data directory once PD has
 // given it.
-func describe(ctx context.Context, e *engine.Engine, pd *placement.Client, s *settings.Settings) (*metapb.Store, error) {
+func describeStore(ctx context.Context, e *engine.Engine, pd *placement.Client, s *settings.Settings) (*metapb.Store, error) {
 	cluster, err := pd.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	id, err := identify(ctx, e, pd, cluster)
+	id, err := identifyStore(ctx, e, pd, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -48,10 +48,10 @@ func describe(ctx context.Context, e *engine.Engine, pd *placement.Client, s *se
 	return meta, nil
 }
 
-// register makes the store known to PD. The first store also gives the cluster its first
+// registerStore makes the store known to PD. The first store also gives the cluster its first
 // region.
-func register(ctx context.Context, e *engine.Engine, pd *placement.Client, meta *metapb.Store, log *slog.Logger) error {
-	if err := bootstrap(ctx, e, pd, meta, log); err != nil {
+func registerStore(ctx context.Context, e *engine.Engine, pd *placement.Client, meta *metapb.Store, log *slog.Logger) error {
+	if err := bootstrapCluster(ctx, e, pd, meta, log); err != nil {
 		return err
 	}
 	if err := pd.PutStore(ctx, meta); err != nil {
@@ -65,7 +65,7 @@ func register(ctx context.Context, e *engine.Engine, pd *placement.Client, meta 
 	return nil
 }
 
-func identify(ctx context.Context, e *engine.Engine, pd *placement.Client, cluster uint64) (uint64, error) {
+func identifyStore(ctx context.Context, e *engine.Engine, pd *placement.Client, cluster uint64) (uint64, error) {
 	value, err := e.Get(identKey)
 	if err != nil {
 		return 0, err
@@ -89,10 +89,10 @@ func identify(ctx context.Context, e *engine.Engine, pd *placement.Client, clust
 	if err != nil {
 		return 0, fmt.Errorf("write what store this is: %w", err)
 	}
-	return id, put(e, identKey, value)
+	return id, writeKey(e, identKey, value)
 }
 
-func put(e *engine.Engine, key, value []byte) error {
+func writeKey(e *engine.Engine, key, value []byte) error {
 	b := e.NewBatch()
 	if err := b.Set(key, value); err != nil {
 		return fmt.Errorf("write %q: %w", key, err)
@@ -100,10 +100,10 @@ func put(e *engine.Engine, key, value []byte) error {
 	return b.Commit()
 }
 
-// bootstrap gives the cluster its first region if it has none. Several stores may
+// bootstrapCluster gives the cluster its first region if it has none. Several stores may
 // try at a time: PD takes the offer of one, and a store that ends before it hears
 // PD's answer finds out at its next start.
-func bootstrap(ctx context.Context, e *engine.Engine, pd *placement.Client, meta *metapb.Store, log *slog.Logger) error {
+func bootstrapCluster(ctx context.Context, e *engine.Engine, pd *placement.Client, meta *metapb.Store, log *slog.Logger) error {
 	value, err := e.Get(offeredKey)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func bootstrap(ctx context.Context, e *engine.Engine, pd *placement.Client, meta
 		return err
 	}
 	if len(value) == 0 {
-		if offered, err = offer(ctx, e, pd, meta.Id); err != nil {
+		if offered, err = makeFirstRegion(ctx, e, pd, meta.Id); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func bootstrap(ctx context.Context, e *engine.Engine, pd *placement.Client, meta
 	b := e.NewBatch()
 	if known != nil {
 		log.Info("bootstrapped the cluster", "region", offered.Id)
-		if err := raftstore.Found(b, offered); err != nil {
+		if err := raftstore.AddFirstRegion(b, offered); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func bootstrap(ctx context.Context, e *engine.Engine, pd *placement.Client, meta
 	return b.Commit()
 }
 
-func offer(ctx context.Context, e *engine.Engine, pd *placement.Client, store uint64) (*metapb.Region, error) {
+func makeFirstRegion(ctx context.Context, e *engine.Engine, pd *placement.Client, store uint64) (*metapb.Region, error) {
 	region, err := pd.AllocID(ctx)
 	if err != nil {
 		return nil, err
@@ -160,5 +160,5 @@ func offer(ctx context.Context, e *engine.Engine, pd *placement.Client, store ui
 	if err != nil {
 		return nil, fmt.Errorf("offer the first region: %w", err)
 	}
-	return offered, put(e, offeredKey, value)
+	return offered, writeKey(e, offeredKey, value)
 }

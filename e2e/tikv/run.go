@@ -55,10 +55,10 @@ func Run(ctx context.Context, s *settings.Settings, version string, log *slog.Lo
 	}
 	pd := placement.New(s.PD, over, log)
 	defer pd.Close()
-	meta, err := describe(ctx, e, pd, s)
+	meta, err := describeStore(ctx, e, pd, s)
 	if err == nil {
 		meta.Version = version
-		err = register(ctx, e, pd, meta, log)
+		err = registerStore(ctx, e, pd, meta, log)
 	}
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func Run(ctx context.Context, s *settings.Settings, version string, log *slog.Lo
 	}
 	bus.Tell(store)
 	server := service.New(meta, store, e)
-	peers, err := listen(ctx, s.Addr, s.Security)
+	peers, err := openListener(ctx, s.Addr, s.Security)
 	if err != nil {
 		return err
 	}
-	status, err := listen(ctx, s.StatusAddr, s.Security)
+	status, err := openListener(ctx, s.StatusAddr, s.Security)
 	if err != nil {
 		return errors.Join(err, peers.Close())
 	}
@@ -87,14 +87,14 @@ func Run(ctx context.Context, s *settings.Settings, version string, log *slog.Lo
 	group.Go(func() error { return pd.Beat(ctx, store.Renew, store.Order) })
 	beats := &heart{store: store, pd: pd, settings: s, id: meta.Id, log: log, started: time.Now()}
 	group.Go(func() error { return beats.run(ctx) })
-	group.Go(func() error { return collect(ctx, pd, server, log) })
+	group.Go(func() error { return pollSafePoint(ctx, pd, server, log) })
 	err = group.Wait()
 	log.Info("stopped", "error", err)
 	return err
 }
 
-// listen listens on an address, over TLS if there are files for it.
-func listen(ctx context.Context, address string, files security.Files) (net.Listener, error) {
+// openListener listens on an address, over TLS if there are files for it.
+func openListener(ctx context.Context, address string, files security.Files) (net.Listener, error) {
 	config, err := files.Server()
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func lockDir(path string) (*os.File, error) {
 // serveGRPC answers clients and stores. Requests in flight are cut off at the end:
 // whoever waits for them asks another store.
 func serveGRPC(ctx context.Context, l net.Listener, s *service.Server) error {
-	server := grpc.NewServer(service.Options()...)
+	server := grpc.NewServer(service.ServerOptions()...)
 	tikvpb.RegisterTikvServer(server, s)
 	deadlock.RegisterDeadlockServer(server, s)
 	logbackup.RegisterLogBackupServer(server, &noLogBackups{})
@@ -225,8 +225,8 @@ func (h *heart) beat(ctx context.Context, from, to time.Time) error {
 	})
 }
 
-// collect learns what nobody reads any more.
-func collect(ctx context.Context, pd *placement.Client, server *service.Server, log *slog.Logger) error {
+// pollSafePoint learns what nobody reads any more.
+func pollSafePoint(ctx context.Context, pd *placement.Client, server *service.Server, log *slog.Logger) error {
 	every := time.NewTicker(safePointEvery)
 	defer every.Stop()
 	for last := uint64(0); ; {

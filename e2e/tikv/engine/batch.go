@@ -84,7 +84,7 @@ func MarkValue(commitTS uint64) []byte { return binary.BigEndian.AppendUint64(ni
 
 // Put writes a key of a column family.
 func (b *Batch) Put(cf string, key, value []byte) error {
-	s, err := space(cf)
+	s, err := findSpace(cf)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (b *Batch) put(s byte, key, value []byte) error {
 	}
 	b.changes = append(b.changes, c)
 	b.Bytes += len(key) + len(value)
-	return b.disk.Set(join(s, key), value, nil)
+	return b.disk.Set(joinKey(s, key), value, nil)
 }
 
 // DeleteLock removes a lock.
@@ -108,15 +108,15 @@ func (b *Batch) DeleteLock(key []byte) error {
 		return err
 	}
 	b.changes = append(b.changes, c)
-	return b.disk.Delete(join(lockSpace, key), nil)
+	return b.disk.Delete(joinKey(lockSpace, key), nil)
 }
 
 // Remove takes all data, marks and locks between two encoded keys away, which no
 // region here has any more; an empty end is the end of all keys. What is read from
 // keeps them: nobody reads there until Replace.
 func (b *Batch) Remove(start, end []byte) error {
-	lower, upper := bounds(lockSpace, start, end)
-	err := scan(b.engine.disk, lower, upper, func(key, _ []byte) error {
+	lower, upper := keyBounds(lockSpace, start, end)
+	err := scanKeys(b.engine.disk, lower, upper, func(key, _ []byte) error {
 		c, err := changeOf(lockSpace, key[1:], nil, true)
 		b.changes = append(b.changes, c)
 		return err
@@ -125,7 +125,7 @@ func (b *Batch) Remove(start, end []byte) error {
 		return fmt.Errorf("remove a range: %w", err)
 	}
 	for _, s := range spaces {
-		lower, upper := bounds(s, start, end)
+		lower, upper := keyBounds(s, start, end)
 		if err := b.disk.DeleteRange(lower, upper, nil); err != nil {
 			return fmt.Errorf("remove a range: %w", err)
 		}
@@ -169,14 +169,14 @@ func (b *Batch) Replace(start, end, dump []byte) error {
 // DeleteRange deletes all data, marks and locks between two encoded keys from a
 // region. What this batch itself put there before must have been committed.
 func (b *Batch) DeleteRange(start, end []byte) error {
-	lower, upper := bounds(dataSpace, start, end)
+	lower, upper := keyBounds(dataSpace, start, end)
 	var last *change
 	hide := func() {
 		if last != nil {
 			b.changes = append(b.changes, last.hidden())
 		}
 	}
-	err := scan(b.engine.disk, lower, upper, func(key, _ []byte) error {
+	err := scanKeys(b.engine.disk, lower, upper, func(key, _ []byte) error {
 		c, err := changeOf(dataSpace, key[1:], nil, true)
 		if last == nil || !bytes.Equal(last.key, c.key) {
 			hide()
@@ -200,8 +200,8 @@ func (b *Batch) Delete(key []byte) error { return b.disk.Delete(key, nil) }
 // Unset removes what Set wrote in [start, end).
 func (b *Batch) Unset(start, end []byte) error { return b.disk.DeleteRange(start, end, nil) }
 
-// Empty says that there is nothing to commit.
-func (b *Batch) Empty() bool { return b.disk.Empty() }
+// IsEmpty says that there is nothing to commit.
+func (b *Batch) IsEmpty() bool { return b.disk.Empty() }
 
 // Commit makes the batch last, then shows it to readers: data before the locks,
 // so that a reader who finds no lock finds the data. The batch is empty

@@ -28,7 +28,7 @@ func (e *Engine) Collect(safePoint uint64) error {
 	}
 	var last []byte // the version before, if it is old
 	var empty bool
-	err := scan(view, []byte{dataSpace}, []byte{dataSpace + 1}, func(k, value []byte) error {
+	err := scanKeys(view, []byte{dataSpace}, []byte{dataSpace + 1}, func(k, value []byte) error {
 		_, ts, err := splitVersion(k[1:])
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (e *Engine) Collect(safePoint uint64) error {
 		err = b.Delete(last, nil)
 	}
 	if err == nil {
-		err = scan(view, []byte{markSpace}, []byte{markSpace + 1}, func(k, _ []byte) error {
+		err = scanKeys(view, []byte{markSpace}, []byte{markSpace + 1}, func(k, _ []byte) error {
 			_, ts, err := splitVersion(k[1:])
 			if err != nil || ts >= safePoint {
 				return err

@@ -42,7 +42,7 @@ func Open(dir string) (*Engine, error) {
 	cache := pebble.NewCache(blockCacheSize)
 	defer cache.Unref()
 	disk, err := pebble.Open(filepath.Join(dir, "db"), &pebble.Options{
-		FS: unsynced(), Cache: cache, MemTableSize: memTableSize, MaxConcurrentCompactions: func() int { return 1 },
+		FS: newUnsyncedFS(), Cache: cache, MemTableSize: memTableSize, MaxConcurrentCompactions: func() int { return 1 },
 		Logger: quiet{}, DisableWAL: false,
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func openRead(dir string) (*badger.DB, error) {
 // load makes the read store and the locks of what is on disk.
 func (e *Engine) load() error {
 	for _, space := range []byte{dataSpace, markSpace, lockSpace} {
-		err := scan(e.disk, []byte{space}, []byte{space + 1}, func(key, value []byte) error {
+		err := scanKeys(e.disk, []byte{space}, []byte{space + 1}, func(key, value []byte) error {
 			c, err := changeOf(space, key[1:], value, false)
 			if err != nil {
 				return err
@@ -118,9 +118,9 @@ func (e *Engine) load() error {
 	return e.writer.flush()
 }
 
-// scan calls fn for each key in [lower, upper). Key and value are valid during
+// scanKeys calls fn for each key in [lower, upper). Key and value are valid during
 // the call only.
-func scan(r pebble.Reader, lower, upper []byte, fn func(key, value []byte) error) error {
+func scanKeys(r pebble.Reader, lower, upper []byte, fn func(key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -154,12 +154,12 @@ func (e *Engine) Get(key []byte) ([]byte, error) {
 
 // Entries calls fn for each stored entry of a region's Raft log, in order.
 func (e *Engine) Entries(region uint64, fn func(entry []byte) error) error {
-	return scan(e.disk, RaftKey(region, Log), RaftKey(region, Log+1), func(_, value []byte) error { return fn(value) })
+	return scanKeys(e.disk, RaftKey(region, Log), RaftKey(region, Log+1), func(_, value []byte) error { return fn(value) })
 }
 
 // Metas calls fn for the Meta of each region.
 func (e *Engine) Metas(fn func(value []byte) error) error {
-	return scan(e.disk, []byte{raftSpace}, []byte{raftSpace + 1}, func(key, value []byte) error {
+	return scanKeys(e.disk, []byte{raftSpace}, []byte{raftSpace + 1}, func(key, value []byte) error {
 		if len(key) == 1+8+1 && key[9] == Meta {
 			return fn(value)
 		}

@@ -59,7 +59,7 @@ func splitVersion(versioned []byte) (key []byte, ts uint64, err error) {
 	return key, binary.BigEndian.Uint64(versioned[at:]), err
 }
 
-func space(cf string) (byte, error) {
+func findSpace(cf string) (byte, error) {
 	switch cf {
 	case DataCF:
 		return dataSpace, nil
@@ -71,17 +71,17 @@ func space(cf string) (byte, error) {
 	return 0, fmt.Errorf("unknown column family %q", cf)
 }
 
-func join(space byte, rest []byte) []byte {
+func joinKey(space byte, rest []byte) []byte {
 	return append(append(make([]byte, 0, len(rest)+1), space), rest...)
 }
 
-// bounds is a region's range within a space.
-func bounds(space byte, start, end []byte) (lower, upper []byte) {
-	lower = join(space, start)
+// keyBounds is a region's range within a space.
+func keyBounds(space byte, start, end []byte) (lower, upper []byte) {
+	lower = joinKey(space, start)
 	if len(end) == 0 {
 		return lower, []byte{space + 1}
 	}
-	return lower, join(space, end)
+	return lower, joinKey(space, end)
 }
 
 // RaftKey is where something of a region's Raft state is kept.
@@ -103,4 +103,4 @@ const (
 )
 
 // StoreKey is where something of the store itself is kept.
-func StoreKey(name string) []byte { return join(storeSpace, []byte(name)) }
+func StoreKey(name string) []byte { return joinKey(storeSpace, []byte(name)) }

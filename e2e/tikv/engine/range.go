@@ -24,8 +24,8 @@ func (v View) Close() error { return v.snapshot.Close() }
 func (v View) Dump(start, end []byte) ([]byte, error) {
 	var out []byte
 	for _, s := range spaces {
-		lower, upper := bounds(s, start, end)
-		err := scan(v.snapshot, lower, upper, func(key, value []byte) error {
+		lower, upper := keyBounds(s, start, end)
+		err := scanKeys(v.snapshot, lower, upper, func(key, value []byte) error {
 			out = binary.AppendUvarint(out, uint64(len(key)))
 			out = append(out, key...)
 			out = binary.AppendUvarint(out, uint64(len(value)))
@@ -42,8 +42,8 @@ func (v View) Dump(start, end []byte) ([]byte, error) {
 // Size is how many bytes of keys and values a range has, and in how many keys.
 func (v View) Size(start, end []byte) (size, keys int, err error) {
 	for _, s := range spaces {
-		lower, upper := bounds(s, start, end)
-		err := scan(v.snapshot, lower, upper, func(key, value []byte) error {
+		lower, upper := keyBounds(s, start, end)
+		err := scanKeys(v.snapshot, lower, upper, func(key, value []byte) error {
 			size += len(key) + len(value)
 			keys++
 			return nil
@@ -62,10 +62,10 @@ func (v View) Middle(start, end []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	lower, upper := bounds(dataSpace, start, end)
+	lower, upper := keyBounds(dataSpace, start, end)
 	var first, middle []byte
 	seen := 0
-	err = scan(v.snapshot, lower, upper, func(key, value []byte) error {
+	err = scanKeys(v.snapshot, lower, upper, func(key, value []byte) error {
 		seen += len(key) + len(value)
 		encoded := key[1 : len(key)-tsLen]
 		if first == nil {
@@ -100,8 +100,8 @@ func (v View) Checksum(start, end []byte) (string, error) {
 			add(key, value)
 		}
 	}
-	lower, upper := bounds(dataSpace, start, end)
-	err := scan(v.snapshot, lower, upper, func(k, val []byte) error {
+	lower, upper := keyBounds(dataSpace, start, end)
+	err := scanKeys(v.snapshot, lower, upper, func(k, val []byte) error {
 		if len(key) != len(k) || !bytes.Equal(key[:len(key)-tsLen], k[:len(k)-tsLen]) {
 			last()
 		}
@@ -112,8 +112,8 @@ func (v View) Checksum(start, end []byte) (string, error) {
 		return "", fmt.Errorf("sum up a range: %w", err)
 	}
 	last()
-	lower, upper = bounds(lockSpace, start, end)
-	err = scan(v.snapshot, lower, upper, func(k, val []byte) error {
+	lower, upper = keyBounds(lockSpace, start, end)
+	err = scanKeys(v.snapshot, lower, upper, func(k, val []byte) error {
 		add(k, val)
 		return nil
 	})

@@ -35,8 +35,8 @@ func (e *Engine) reconcile(start, end []byte) error {
 	defer old.close()
 	var key []byte // the one that is being added
 	var newest uint64
-	lower, upper := bounds(dataSpace, start, end)
-	err = scan(e.disk, lower, upper, func(k, value []byte) error {
+	lower, upper := keyBounds(dataSpace, start, end)
+	err = scanKeys(e.disk, lower, upper, func(k, value []byte) error {
 		c, err := changeOf(dataSpace, k[1:], value, false)
 		if err != nil {
 			return err
@@ -59,8 +59,8 @@ func (e *Engine) reconcile(start, end []byte) error {
 		return err
 	}
 	// Marks have one version each; one that is there already stays.
-	lower, upper = bounds(markSpace, start, end)
-	err = scan(e.disk, lower, upper, func(k, value []byte) error {
+	lower, upper = keyBounds(markSpace, start, end)
+	err = scanKeys(e.disk, lower, upper, func(k, value []byte) error {
 		c, err := changeOf(markSpace, k[1:], value, false)
 		if err != nil {
 			return err
@@ -107,19 +107,19 @@ func (r *readRange) close() {
 func isMark(key []byte) bool { return len(key) > 0 && (key[0] == 'm'+1 || key[0] == 't'+1) }
 
 func (r *readRange) skipMarks() {
-	for r.valid() && isMark(r.it.Item().Key()) {
+	for r.isValid() && isMark(r.it.Item().Key()) {
 		r.it.Next()
 	}
 }
 
-func (r *readRange) valid() bool {
+func (r *readRange) isValid() bool {
 	return r.it.Valid() && (len(r.end) == 0 || bytes.Compare(r.it.Item().Key(), r.end) < 0)
 }
 
 // next goes on to the next key, over the older versions of this one.
 func (r *readRange) next() {
 	key := r.it.Item().KeyCopy(nil)
-	for r.valid() && bytes.Equal(r.it.Item().Key(), key) {
+	for r.isValid() && bytes.Equal(r.it.Item().Key(), key) {
 		r.it.Next()
 	}
 	r.skipMarks()
@@ -127,7 +127,7 @@ func (r *readRange) next() {
 
 // hideBefore hides all keys before one, and all that are left when it is nil.
 func (r *readRange) hideBefore(key []byte) error {
-	for r.valid() && (key == nil || bytes.Compare(r.it.Item().Key(), key) < 0) {
+	for r.isValid() && (key == nil || bytes.Compare(r.it.Item().Key(), key) < 0) {
 		item := r.it.Item()
 		if !item.IsDeleted() {
 			last := change{key: item.KeyCopy(nil), ts: item.Version(), meta: mvcc.DBUserMeta(append([]byte{}, item.UserMeta()...))}
@@ -142,7 +142,7 @@ func (r *readRange) hideBefore(key []byte) error {
 
 // take is the newest version of a key, 0 when there is none, and goes on after it.
 func (r *readRange) take(key []byte) (newest uint64) {
-	if r.valid() && bytes.Equal(r.it.Item().Key(), key) {
+	if r.isValid() && bytes.Equal(r.it.Item().Key(), key) {
 		newest = r.it.Item().Version()
 		r.next()
 	}

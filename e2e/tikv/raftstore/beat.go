@@ -36,7 +36,7 @@ func (p *peer) beatInTime(now time.Time) {
 // caughtUp tells PD at once that a peer is behind no more: as in TiKV all others are for
 // a leader that has just been elected, until they answer it.
 func (p *peer) caughtUp() {
-	if p.beats.pending > 0 && p.leads() && len(p.behind()) < p.beats.pending {
+	if p.beats.pending > 0 && p.isLeader() && len(p.behind()) < p.beats.pending {
 		p.beat()
 	}
 }
@@ -88,7 +88,7 @@ func (p *peer) askWhetherGone(now time.Time) {
 		if err != nil || known == nil {
 			return
 		}
-		s.post(func() {
+		s.tryPost(func() {
 			if p.gone || s.peers[region] != p || time.Since(p.leaderAt) < wait {
 				return
 			}

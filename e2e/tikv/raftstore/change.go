@@ -13,8 +13,8 @@ import (
 
 // Order does what PD asks for in answer to a heartbeat, if it can be done.
 func (s *Store) Order(order *pdpb.RegionHeartbeatResponse) {
-	s.post(func() {
-		if p := s.peers[order.RegionId]; p != nil && p.leads() && !p.gone {
+	s.tryPost(func() {
+		if p := s.peers[order.RegionId]; p != nil && p.isLeader() && !p.gone {
 			p.order(order)
 		}
 	})
@@ -66,7 +66,7 @@ func (p *peer) proposeChange(order *pdpb.RegionHeartbeatResponse, changes []*pdp
 		raftChange.Transition = raftpb.ConfChangeTransitionJointExplicit
 	}
 	for _, c := range changes {
-		if !p.possible(c) {
+		if !p.isValidChange(c) {
 			p.store.log.Warn("a change of peers is refused", "region", p.regionID, "peer", c.GetPeer().GetId(), "type", c.GetChangeType())
 			return
 		}
@@ -80,7 +80,7 @@ func (p *peer) proposeChange(order *pdpb.RegionHeartbeatResponse, changes []*pdp
 		}
 		raftChange.Changes = append(raftChange.Changes, one)
 	}
-	if inJoint(p.region) != (len(changes) == 0) {
+	if isInJointState(p.region) != (len(changes) == 0) {
 		return // it is left, or entered, already
 	}
 	command := &raft_cmdpb.RaftCmdRequest{
@@ -95,8 +95,8 @@ func (p *peer) proposeChange(order *pdpb.RegionHeartbeatResponse, changes []*pdp
 	p.proposed(sequence, func(result, *errorpb.Error) {}, err)
 }
 
-// possible says that a change makes sense for the peers as they are.
-func (p *peer) possible(c *pdpb.ChangePeer) bool {
+// isValidChange says that a change makes sense for the peers as they are.
+func (p *peer) isValidChange(c *pdpb.ChangePeer) bool {
 	peer := peerByID(p.region, c.GetPeer().GetId())
 	onStore := peerOn(p.region, c.GetPeer().GetStoreId())
 	switch c.GetChangeType() {
@@ -112,7 +112,7 @@ func (p *peer) possible(c *pdpb.ChangePeer) bool {
 // changePeers applies a change. The configuration version grows as TiKV's does: by
 // one for each peer that changes.
 func (p *peer) changePeers(admin *raft_cmdpb.ChangePeerV2Request, raftChange raftpb.ConfChangeV2) error {
-	region := clone(p.region)
+	region := cloneRegion(p.region)
 	if len(admin.Changes) == 0 {
 		for _, peer := range region.Peers {
 			switch peer.Role {

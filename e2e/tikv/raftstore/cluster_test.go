@@ -70,7 +70,7 @@ func newCluster(t *testing.T, size int) *cluster {
 		n.open()
 		if id == 1 {
 			b := n.engine.NewBatch()
-			require.NoError(t, Found(b, &metapb.Region{
+			require.NoError(t, AddFirstRegion(b, &metapb.Region{
 				Id: 1, RegionEpoch: &metapb.RegionEpoch{ConfVer: 1, Version: 1}, Peers: []*metapb.Peer{{Id: 101, StoreId: 1}},
 			}))
 			require.NoError(t, b.Commit())

@@ -10,9 +10,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/engine"
 )
 
-// Found puts a cluster's first region into a batch, with this store's peer as the
+// AddFirstRegion puts a cluster's first region into a batch, with this store's peer as the
 // only one.
-func Found(b *engine.Batch, region *metapb.Region) error {
+func AddFirstRegion(b *engine.Batch, region *metapb.Region) error {
 	meta, err := (&raft_serverpb.RegionLocalState{Region: region}).Marshal()
 	if err != nil {
 		return fmt.Errorf("found the first region: %w", err)
@@ -37,9 +37,9 @@ func Found(b *engine.Batch, region *metapb.Region) error {
 
 // Renew makes all leaders tell PD of their regions.
 func (s *Store) Renew() {
-	s.post(func() {
+	s.tryPost(func() {
 		for _, p := range s.peers {
-			if p.leads() {
+			if p.isLeader() {
 				p.beat()
 			}
 		}

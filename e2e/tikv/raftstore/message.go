@@ -9,9 +9,9 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// pack puts a message into TiKV's envelope. The message itself goes as bytes, in
+// packMessage puts a message into TiKV's envelope. The message itself goes as bytes, in
 // the form of the Raft library: stores of this kind understand only each other.
-func pack(m raftpb.Message) (*eraftpb.Message, error) {
+func packMessage(m raftpb.Message) (*eraftpb.Message, error) {
 	data, err := m.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("pack a message: %w", err)
@@ -20,7 +20,7 @@ func pack(m raftpb.Message) (*eraftpb.Message, error) {
 	return &eraftpb.Message{MsgType: eraftpb.MessageType(m.Type), To: m.To, From: m.From, Term: m.Term, Context: data}, nil
 }
 
-func unpack(m *raft_serverpb.RaftMessage) (raftpb.Message, error) {
+func unpackMessage(m *raft_serverpb.RaftMessage) (raftpb.Message, error) {
 	var out raftpb.Message
 	if err := out.Unmarshal(m.GetMessage().GetContext()); err != nil {
 		return out, fmt.Errorf("unpack a message: %w", err)
@@ -33,17 +33,17 @@ func IsSnapshot(m *raft_serverpb.RaftMessage) bool {
 	return m.GetMessage().GetMsgType() == eraftpb.MessageType_MsgSnapshot
 }
 
-// wakes says that a peer may be made for a message of this type.
-func wakes(t raftpb.MessageType) bool {
-	return votes(t) || t == raftpb.MsgApp || t == raftpb.MsgHeartbeat || t == raftpb.MsgSnap
+// mayCreatePeer says that a peer may be made for a message of this type.
+func mayCreatePeer(t raftpb.MessageType) bool {
+	return isVoteRequest(t) || t == raftpb.MsgApp || t == raftpb.MsgHeartbeat || t == raftpb.MsgSnap
 }
 
-func votes(t raftpb.MessageType) bool { return t == raftpb.MsgVote || t == raftpb.MsgPreVote }
+func isVoteRequest(t raftpb.MessageType) bool { return t == raftpb.MsgVote || t == raftpb.MsgPreVote }
 
 // confState is the Raft configuration of a region's peers.
 func confState(region *metapb.Region) raftpb.ConfState {
 	var c raftpb.ConfState
-	joint := inJoint(region)
+	joint := isInJointState(region)
 	for _, p := range region.GetPeers() {
 		switch p.Role {
 		case metapb.PeerRole_Voter:
@@ -63,8 +63,8 @@ func confState(region *metapb.Region) raftpb.ConfState {
 	return c
 }
 
-// inJoint says that a change of several peers is under way.
-func inJoint(region *metapb.Region) bool {
+// isInJointState says that a change of several peers is under way.
+func isInJointState(region *metapb.Region) bool {
 	for _, p := range region.GetPeers() {
 		if p.Role == metapb.PeerRole_IncomingVoter || p.Role == metapb.PeerRole_DemotingVoter {
 			return true
@@ -91,8 +91,8 @@ func peerByID(region *metapb.Region, id uint64) *metapb.Peer {
 	return nil
 }
 
-// clone copies a region, so that who has the old one keeps it as it was.
-func clone(region *metapb.Region) *metapb.Region {
+// cloneRegion copies a region, so that who has the old one keeps it as it was.
+func cloneRegion(region *metapb.Region) *metapb.Region {
 	out := *region
 	out.Peers = make([]*metapb.Peer, len(region.Peers))
 	for i, p := range region.Peers {

@@ -144,7 +144,7 @@ func (s *Store) emptyPeer(region, id uint64) (*peer, error) {
 	return p, p.start()
 }
 
-func (p *peer) initialized() bool { return len(p.region.Peers) > 0 }
+func (p *peer) isInitialized() bool { return len(p.region.Peers) > 0 }
 
 func (p *peer) self() *metapb.Peer {
 	if self := peerByID(p.region, p.id); self != nil {
@@ -153,7 +153,7 @@ func (p *peer) self() *metapb.Peer {
 	return &metapb.Peer{Id: p.id, StoreId: p.store.id}
 }
 
-func (p *peer) leads() bool { return p.state == raft.StateLeader }
+func (p *peer) isLeader() bool { return p.state == raft.StateLeader }
 
 // leader is the leader's peer; nil when there is none that is known.
 func (p *peer) leader() *metapb.Peer {
@@ -163,7 +163,7 @@ func (p *peer) leader() *metapb.Peer {
 	return peerByID(p.region, p.lead)
 }
 
-func (p *peer) alone() bool {
+func (p *peer) isOnlyPeer() bool {
 	return len(p.region.Peers) == 1 && p.region.Peers[0].Id == p.id
 }
 
@@ -176,11 +176,11 @@ func (p *peer) campaign() {
 // isStranger says that the sender of a message was removed from the region.
 func (p *peer) isStranger(m *raft_serverpb.RaftMessage) bool {
 	sender := m.RegionEpoch.GetConfVer()
-	return p.initialized() && sender > 0 && sender < p.region.RegionEpoch.ConfVer && peerByID(p.region, m.FromPeer.GetId()) == nil
+	return p.isInitialized() && sender > 0 && sender < p.region.RegionEpoch.ConfVer && peerByID(p.region, m.FromPeer.GetId()) == nil
 }
 
 func (p *peer) step(m *raft_serverpb.RaftMessage) {
-	message, err := unpack(m)
+	message, err := unpackMessage(m)
 	if err != nil {
 		p.store.log.Warn("a message is dropped", "region", p.regionID, "error", err)
 		return
@@ -260,7 +260,7 @@ func (p *peer) destroy() error {
 	p.refuseAll(regionNotFound(p.regionID))
 	delete(p.store.peers, p.regionID)
 	b := p.store.batch
-	if p.initialized() {
+	if p.isInitialized() {
 		if err := b.Remove(p.region.StartKey, p.region.EndKey); err != nil {
 			return err
 		}
@@ -287,7 +287,7 @@ func (p *peer) send() {
 		if to == nil {
 			continue
 		}
-		packed, err := pack(m)
+		packed, err := packMessage(m)
 		if err != nil {
 			p.store.log.Error("a message is dropped", "region", p.regionID, "error", err)
 			continue
@@ -308,7 +308,7 @@ func (p *peer) finish() {
 	p.ready = raft.Ready{}
 	p.look()
 	p.startSnapshot()
-	if p.beats.soon && p.leads() {
+	if p.beats.soon && p.isLeader() {
 		p.beat()
 	}
 }
@@ -331,7 +331,7 @@ func (p *peer) look() {
 	}
 	p.term, p.lead, p.state = now.Term, now.Lead, now.RaftState
 	for sequence, one := range p.proposals {
-		if one.term != p.term || !p.leads() {
+		if one.term != p.term || !p.isLeader() {
 			delete(p.proposals, sequence)
 			// It may be committed yet: the client asks again and finds out.
 			one.answer(result{}, staleCommand())
@@ -361,7 +361,7 @@ func (p *peer) tick() {
 	p.look()
 	now := time.Now()
 	p.refuseLateReads(now)
-	if p.leads() {
+	if p.isLeader() {
 		p.beatInTime(now)
 		p.splitInTime(now)
 		return

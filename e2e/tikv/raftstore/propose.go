@@ -23,7 +23,7 @@ func (s *Store) Write(t *Ticket, requests []*raft_cmdpb.Request) *errorpb.Error 
 		Header:   &raft_cmdpb.RaftRequestHeader{RegionId: t.Region.Id, RegionEpoch: t.Region.RegionEpoch},
 		Requests: requests,
 	}
-	posted := s.post(func() {
+	posted := s.tryPost(func() {
 		t.peer.propose(t.term, command, func(_ result, err *errorpb.Error) { done <- err })
 	})
 	if !posted {
@@ -42,7 +42,7 @@ func (p *peer) propose(term uint64, command *raft_cmdpb.RaftCmdRequest, answer f
 	case p.gone:
 		answer(result{}, regionNotFound(p.regionID))
 		return
-	case !p.leads():
+	case !p.isLeader():
 		answer(result{}, notLeader(p.regionID, p.leader()))
 		return
 	case term != p.term:
@@ -76,7 +76,7 @@ func (p *peer) proposed(sequence uint64, answer func(result, *errorpb.Error), er
 		answer(result{}, notLeader(p.regionID, nil))
 	default:
 		p.store.log.Warn("can't propose", "region", p.regionID, "error", err)
-		answer(result{}, busy("can't propose"))
+		answer(result{}, serverIsBusy("can't propose"))
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *Store) DestroyRange(ctx context.Context, start, end []byte) error {
 	var tickets []*Ticket
 	err := s.ask(ctx, func() {
 		for _, p := range s.peers {
-			if p.leads() && p.overlaps(start, end) {
+			if p.isLeader() && p.overlaps(start, end) {
 				tickets = append(tickets, p.ticket())
 			}
 		}

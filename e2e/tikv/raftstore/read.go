@@ -56,14 +56,14 @@ func (s *Store) Admit(ctx context.Context, c *kvrpcpb.Context) (*Ticket, *errorp
 	}
 	done := make(chan outcome, 1)
 	answer := func(t *Ticket, err *errorpb.Error) { done <- outcome{t, err} }
-	if !s.post(func() { s.admit(c, answer) }) {
+	if !s.tryPost(func() { s.admit(c, answer) }) {
 		return nil, notLeader(c.GetRegionId(), nil)
 	}
 	select {
 	case o := <-done:
 		return o.ticket, o.err
 	case <-ctx.Done():
-		return nil, busy("the request was given up")
+		return nil, serverIsBusy("the request was given up")
 	case <-s.stopped:
 		return nil, notLeader(c.GetRegionId(), nil)
 	}
@@ -86,10 +86,10 @@ func (s *Store) check(p *peer, r *read) *errorpb.Error {
 	if asked := c.GetPeer(); asked != nil && asked.StoreId != s.id {
 		return storeNotMatch(asked.StoreId, s.id)
 	}
-	if p == nil || p.gone || !p.initialized() || (c.GetPeer() != nil && c.GetPeer().Id != p.id) {
+	if p == nil || p.gone || !p.isInitialized() || (c.GetPeer() != nil && c.GetPeer().Id != p.id) {
 		return regionNotFound(c.GetRegionId())
 	}
-	if !r.replica && !p.leads() {
+	if !r.replica && !p.isLeader() {
 		return notLeader(p.regionID, p.leader())
 	}
 	if c.GetRegionEpoch().GetVersion() != p.region.RegionEpoch.Version {
@@ -103,7 +103,7 @@ func (p *peer) startReads() {
 	if len(p.reads.waiting) == 0 {
 		return
 	}
-	if !p.leads() && p.lead == raft.None {
+	if !p.isLeader() && p.lead == raft.None {
 		p.refuseReads(notLeader(p.regionID, nil))
 		return
 	}
@@ -149,7 +149,7 @@ func (p *peer) admitted(r *read) {
 		return
 	}
 	t := &Ticket{Region: p.region, peer: p, generation: p.generation.Load()}
-	if p.leads() {
+	if p.isLeader() {
 		t.term = p.term
 	}
 	r.answer(t, nil)
@@ -175,7 +175,7 @@ func (p *peer) refuseLateReads(now time.Time) {
 		}
 		delete(p.reads.asked, round)
 		for _, r := range some {
-			r.answer(nil, busy("no leader answers"))
+			r.answer(nil, serverIsBusy("no leader answers"))
 		}
 	}
 }

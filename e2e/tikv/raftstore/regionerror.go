@@ -25,6 +25,6 @@ func staleCommand() *errorpb.Error {
 	return &errorpb.Error{Message: "stale command", StaleCommand: &errorpb.StaleCommand{}}
 }
 
-func busy(reason string) *errorpb.Error {
+func serverIsBusy(reason string) *errorpb.Error {
 	return &errorpb.Error{Message: "server is busy", ServerIsBusy: &errorpb.ServerIsBusy{Reason: reason}}
 }

@@ -31,7 +31,7 @@ func (s *Store) Count(ctx context.Context) (Counts, error) {
 		for _, p := range s.peers {
 			c.Regions++
 			c.Size += p.size
-			if p.leads() {
+			if p.isLeader() {
 				c.Leaders++
 			}
 		}
@@ -71,7 +71,7 @@ func (s *Store) Reports(ctx context.Context, sums bool) (out []Report, err error
 // ask runs a function in the goroutine of Run and waits for it.
 func (s *Store) ask(ctx context.Context, do func()) error {
 	done := make(chan struct{})
-	if !s.post(func() { do(); close(done) }) {
+	if !s.tryPost(func() { do(); close(done) }) {
 		return errStopped
 	}
 	select {

@@ -34,7 +34,7 @@ func (l *logStore) Snapshot() (raftpb.Snapshot, error) {
 
 // startSnapshot makes the snapshot that Raft wants, of what is applied now.
 func (p *peer) startSnapshot() {
-	if !p.snapshot.wanted || p.snapshot.making || !p.initialized() {
+	if !p.snapshot.wanted || p.snapshot.making || !p.isInitialized() {
 		return
 	}
 	p.snapshot.wanted = false
@@ -54,7 +54,7 @@ func (p *peer) startSnapshot() {
 		if err == nil {
 			made.Data, err = sealSnapshot(region, dump)
 		}
-		s.post(func() {
+		s.tryPost(func() {
 			p.snapshot.making = false
 			if err != nil {
 				s.log.Error("no snapshot", "region", region.Id, "error", err)
@@ -68,7 +68,7 @@ func (p *peer) startSnapshot() {
 
 // SnapshotSent tells what became of a snapshot that the transport was given.
 func (s *Store) SnapshotSent(region, to uint64, ok bool) {
-	s.post(func() {
+	s.tryPost(func() {
 		p := s.peers[region]
 		if p == nil {
 			return
@@ -112,7 +112,7 @@ func (p *peer) stageSnapshot() error {
 	p.generation.Add(1)
 	p.store.log.Info("put a snapshot in place", "region", p.regionID, "peer", p.id, "index", meta.Index, "bytes", len(dump))
 	b := p.store.batch
-	if p.initialized() {
+	if p.isInitialized() {
 		if err := b.Remove(p.region.StartKey, p.region.EndKey); err != nil {
 			return err
 		}

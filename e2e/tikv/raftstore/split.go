@@ -18,14 +18,14 @@ import (
 // Split cuts a region at encoded keys and returns all parts in their order. Keys
 // that are no boundary within it are left out.
 func (s *Store) Split(ctx context.Context, t *Ticket, keys [][]byte) ([]*metapb.Region, *errorpb.Error) {
-	keys = cuts(t.Region, keys)
+	keys = findSplitKeys(t.Region, keys)
 	if len(keys) == 0 {
 		return []*metapb.Region{t.Region}, nil
 	}
 	ids, err := s.pd.AskBatchSplit(ctx, t.Region, len(keys))
 	if err != nil || len(ids) != len(keys) {
 		s.log.Warn("PD gives no IDs for a split", "region", t.Region.Id, "error", err)
-		return nil, busy("PD gives no IDs for a split")
+		return nil, serverIsBusy("PD gives no IDs for a split")
 	}
 	admin := &raft_cmdpb.BatchSplitRequest{RightDerive: true}
 	for i, key := range keys {
@@ -42,7 +42,7 @@ func (s *Store) Split(ctx context.Context, t *Ticket, keys [][]byte) ([]*metapb.
 		err     *errorpb.Error
 	}
 	done := make(chan outcome, 1)
-	s.post(func() {
+	s.tryPost(func() {
 		t.peer.propose(t.term, command, func(r result, err *errorpb.Error) { done <- outcome{r.regions, err} })
 	})
 	select {
@@ -58,8 +58,8 @@ func (s *Store) Split(ctx context.Context, t *Ticket, keys [][]byte) ([]*metapb.
 	}
 }
 
-// cuts are the keys strictly inside a region, sorted, each once.
-func cuts(region *metapb.Region, keys [][]byte) [][]byte {
+// findSplitKeys are the keys strictly inside a region, sorted, each once.
+func findSplitKeys(region *metapb.Region, keys [][]byte) [][]byte {
 	inside := slices.DeleteFunc(slices.Clone(keys), func(k []byte) bool {
 		return bytes.Compare(k, region.StartKey) <= 0 || (len(region.EndKey) > 0 && bytes.Compare(k, region.EndKey) >= 0)
 	})
@@ -70,7 +70,7 @@ func cuts(region *metapb.Region, keys [][]byte) [][]byte {
 // split applies a split: the region keeps its last part, the others are new.
 func (p *peer) split(admin *raft_cmdpb.BatchSplitRequest) ([]*metapb.Region, error) {
 	s := p.store
-	derived := clone(p.region)
+	derived := cloneRegion(p.region)
 	derived.RegionEpoch.Version += uint64(len(admin.Requests))
 	start := p.region.StartKey
 	var all []*metapb.Region
@@ -78,7 +78,7 @@ func (p *peer) split(admin *raft_cmdpb.BatchSplitRequest) ([]*metapb.Region, err
 		if len(r.NewPeerIds) != len(derived.Peers) {
 			return nil, fmt.Errorf("split: %d IDs for %d peers", len(r.NewPeerIds), len(derived.Peers))
 		}
-		part := clone(derived)
+		part := cloneRegion(derived)
 		part.Id, part.StartKey, part.EndKey = r.NewRegionId, start, r.SplitKey
 		for i, peer := range part.Peers {
 			peer.Id = r.NewPeerIds[i]
@@ -104,7 +104,7 @@ func (p *peer) split(admin *raft_cmdpb.BatchSplitRequest) ([]*metapb.Region, err
 		}
 		child.size = p.size
 		s.peers[part.Id] = child
-		if p.leads() {
+		if p.isLeader() {
 			child.campaign()
 		}
 		if m := s.votes[part.Id]; m != nil {
@@ -124,7 +124,7 @@ func (s *Store) newPart(region *metapb.Region) (*peer, error) {
 	}
 	hard := raftpb.HardState{Term: firstTerm, Commit: firstIndex}
 	if old := s.peers[region.Id]; old != nil {
-		if old.initialized() || old.id != self.Id {
+		if old.isInitialized() || old.id != self.Id {
 			return nil, fmt.Errorf("split: region %d is here already", region.Id)
 		}
 		// A message came before the split; what was promised then holds.
@@ -198,7 +198,7 @@ func (p *peer) splitAt(find func() ([][]byte, error)) {
 		} else if _, refused := s.Split(ctx, ticket, keys); refused != nil {
 			s.log.Info("a split was refused", "region", ticket.Region.Id, "error", refused.Message)
 		}
-		s.post(func() { p.splitting = false })
+		s.tryPost(func() { p.splitting = false })
 	})
 }
 

@@ -126,7 +126,7 @@ func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(s.config.Tick)
 	defer tick.Stop()
 	for _, p := range s.peers {
-		if p.alone() {
+		if p.isOnlyPeer() {
 			p.campaign()
 		}
 	}
@@ -166,8 +166,8 @@ func (s *Store) drain() {
 // errStopped says that the store does not run any more.
 var errStopped = errors.New("the store has stopped")
 
-// post hands a function to the goroutine of Run; false when that has ended.
-func (s *Store) post(event func()) bool {
+// tryPost hands a function to the goroutine of Run; false when that has ended.
+func (s *Store) tryPost(event func()) bool {
 	select {
 	case s.events <- event:
 		return true
@@ -229,7 +229,7 @@ func (s *Store) advance() error {
 
 // Receive takes a message from another store.
 func (s *Store) Receive(m *raft_serverpb.RaftMessage) {
-	s.post(func() { s.receive(m) })
+	s.tryPost(func() { s.receive(m) })
 }
 
 func (s *Store) receive(m *raft_serverpb.RaftMessage) {
@@ -275,8 +275,8 @@ func (s *Store) receive(m *raft_serverpb.RaftMessage) {
 // makePeer makes the peer that a message is for, empty until a snapshot comes. It
 // is nil when there must not be one.
 func (s *Store) makePeer(m *raft_serverpb.RaftMessage) (*peer, error) {
-	message, err := unpack(m)
-	if err != nil || !wakes(message.Type) {
+	message, err := unpackMessage(m)
+	if err != nil || !mayCreatePeer(message.Type) {
 		return nil, nil
 	}
 	value, err := s.engine.Get(engine.RaftKey(m.RegionId, engine.Meta))
@@ -296,7 +296,7 @@ func (s *Store) makePeer(m *raft_serverpb.RaftMessage) (*peer, error) {
 	}
 	if other := s.overlapping(m.RegionId, m.StartKey, m.EndKey); other != nil {
 		// A split that was not yet applied here will make it.
-		if votes(message.Type) {
+		if isVoteRequest(message.Type) {
 			s.votes[m.RegionId] = m
 		}
 		return nil, nil
@@ -343,7 +343,7 @@ func (s *Store) remove(p *peer) {
 
 // Unreachable tells that a message did not reach a peer.
 func (s *Store) Unreachable(region, to uint64) {
-	s.post(func() {
+	s.tryPost(func() {
 		if p := s.peers[region]; p != nil {
 			p.raft.ReportUnreachable(to)
 		}

@@ -54,11 +54,11 @@ func (c *cluster) move(region, from, to uint64) {
 	c.order(region, "enter the joint configuration", &pdpb.RegionHeartbeatResponse{ChangePeerV2: &pdpb.ChangePeerV2{Changes: []*pdpb.ChangePeer{
 		{ChangeType: eraftpb.ConfChangeType_AddNode, Peer: &metapb.Peer{Id: learner.Id, StoreId: to}},
 		{ChangeType: eraftpb.ConfChangeType_AddLearnerNode, Peer: &metapb.Peer{Id: old.Id, StoreId: from, Role: metapb.PeerRole_Learner}},
-	}}}, func(r *metapb.Region, _ *metapb.Peer) bool { return inJoint(r) })
+	}}}, func(r *metapb.Region, _ *metapb.Peer) bool { return isInJointState(r) })
 	c.order(region, "lead from elsewhere", &pdpb.RegionHeartbeatResponse{TransferLeader: &pdpb.TransferLeader{Peer: peerOn(c.region(region), to)}},
 		func(_ *metapb.Region, leader *metapb.Peer) bool { return leader.GetStoreId() != from })
 	c.order(region, "leave the joint configuration", &pdpb.RegionHeartbeatResponse{ChangePeerV2: &pdpb.ChangePeerV2{}},
-		func(r *metapb.Region, _ *metapb.Peer) bool { return !inJoint(r) })
+		func(r *metapb.Region, _ *metapb.Peer) bool { return !isInJointState(r) })
 	c.order(region, "remove the learner", &pdpb.RegionHeartbeatResponse{
 		ChangePeer: &pdpb.ChangePeer{ChangeType: eraftpb.ConfChangeType_RemoveNode, Peer: old},
 	}, func(r *metapb.Region, _ *metapb.Peer) bool { return peerOn(r, from) == nil })

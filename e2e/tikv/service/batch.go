@@ -49,7 +49,7 @@ func (s *Server) one(ctx context.Context, req *batched) *batchedRes {
 }
 
 func (s *Server) command(ctx context.Context, req *batched) (res *batchedRes, err error) {
-	defer recovered("BatchCommands", &err)
+	defer recoverPanic("BatchCommands", &err)
 	res = &batchedRes{}
 	switch r := req.Cmd.(type) {
 	case *tikvpb.BatchCommandsRequest_Request_Get:

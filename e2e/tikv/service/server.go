@@ -60,35 +60,35 @@ func New(meta *metapb.Store, store *raftstore.Store, e *engine.Engine) *Server {
 	return s
 }
 
-// Options are the options of the gRPC server that the service needs.
-func Options() []grpc.ServerOption {
+// ServerOptions are the options of the gRPC server that the service needs.
+func ServerOptions() []grpc.ServerOption {
 	const large = 1 << 30
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(large), grpc.MaxSendMsgSize(large),
 		// TiDB and the other stores try silent connections every 10 s; by default that ends them.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (res any, err error) {
-			defer recovered(info.FullMethod, &err)
+			defer recoverPanic(info.FullMethod, &err)
 			return handle(ctx, req)
 		}),
 		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
-			defer recovered(info.FullMethod, &err)
+			defer recoverPanic(info.FullMethod, &err)
 			return handle(srv, stream)
 		}),
 	}
 }
 
-// recovered makes an error of a panic: the test engine panics for what it does not do.
-func recovered(what string, err *error) {
+// recoverPanic makes an error of a panic: the test engine panics for what it does not do.
+func recoverPanic(what string, err *error) {
 	if p := recover(); p != nil {
 		log.Warn("a request failed", zap.String("method", what), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 		*err = status.Errorf(codes.Unimplemented, "%s: %v", what, p)
 	}
 }
 
-// serve admits a request, calls the engine, and drops its answer when that does
+// serveRequest admits a request, calls the engine, and drops its answer when that does
 // not count. refuse makes the response that says so.
-func serve[Req interface{ GetContext() *kvrpcpb.Context }, Res any](
+func serveRequest[Req interface{ GetContext() *kvrpcpb.Context }, Res any](
 	ctx context.Context, s *Server, req Req, call func(context.Context, Req) (Res, error), refuse func(*errorpb.Error) Res,
 ) (Res, error) {
 	c := req.GetContext()
@@ -107,17 +107,17 @@ func serve[Req interface{ GetContext() *kvrpcpb.Context }, Res any](
 
 // KvGet implements tikvpb.TikvServer.
 func (s *Server) KvGet(ctx context.Context, req *kvrpcpb.GetRequest) (*kvrpcpb.GetResponse, error) {
-	return serve(ctx, s, req, s.Server.KvGet, func(e *errorpb.Error) *kvrpcpb.GetResponse { return &kvrpcpb.GetResponse{RegionError: e} })
+	return serveRequest(ctx, s, req, s.Server.KvGet, func(e *errorpb.Error) *kvrpcpb.GetResponse { return &kvrpcpb.GetResponse{RegionError: e} })
 }
 
 // KvScan implements tikvpb.TikvServer.
 func (s *Server) KvScan(ctx context.Context, req *kvrpcpb.ScanRequest) (*kvrpcpb.ScanResponse, error) {
-	return serve(ctx, s, req, s.Server.KvScan, func(e *errorpb.Error) *kvrpcpb.ScanResponse { return &kvrpcpb.ScanResponse{RegionError: e} })
+	return serveRequest(ctx, s, req, s.Server.KvScan, func(e *errorpb.Error) *kvrpcpb.ScanResponse { return &kvrpcpb.ScanResponse{RegionError: e} })
 }
 
 // KvBatchGet implements tikvpb.TikvServer.
 func (s *Server) KvBatchGet(ctx context.Context, req *kvrpcpb.BatchGetRequest) (*kvrpcpb.BatchGetResponse, error) {
-	return serve(ctx, s, req, s.Server.KvBatchGet, func(e *errorpb.Error) *kvrpcpb.BatchGetResponse {
+	return serveRequest(ctx, s, req, s.Server.KvBatchGet, func(e *errorpb.Error) *kvrpcpb.BatchGetResponse {
 		return &kvrpcpb.BatchGetResponse{RegionError: e}
 	})
 }
@@ -126,7 +126,7 @@ func (s *Server) KvBatchGet(ctx context.Context, req *kvrpcpb.BatchGetRequest) (
 // asynchronous or one-phase commit says, as TiKV's may, that it must do without.
 func (s *Server) KvPrewrite(ctx context.Context, req *kvrpcpb.PrewriteRequest) (*kvrpcpb.PrewriteResponse, error) {
 	req.UseAsyncCommit, req.TryOnePc, req.Secondaries = false, false, nil
-	return serve(ctx, s, req, s.Server.KvPrewrite, func(e *errorpb.Error) *kvrpcpb.PrewriteResponse {
+	return serveRequest(ctx, s, req, s.Server.KvPrewrite, func(e *errorpb.Error) *kvrpcpb.PrewriteResponse {
 		return &kvrpcpb.PrewriteResponse{RegionError: e}
 	})
 }
@@ -141,49 +141,49 @@ func (s *Server) KvCommit(ctx context.Context, req *kvrpcpb.CommitRequest) (*kvr
 		}
 		return res, err
 	}
-	return serve(ctx, s, req, commit, func(e *errorpb.Error) *kvrpcpb.CommitResponse {
+	return serveRequest(ctx, s, req, commit, func(e *errorpb.Error) *kvrpcpb.CommitResponse {
 		return &kvrpcpb.CommitResponse{RegionError: e}
 	})
 }
 
 // KvPessimisticLock implements tikvpb.TikvServer.
 func (s *Server) KvPessimisticLock(ctx context.Context, req *kvrpcpb.PessimisticLockRequest) (*kvrpcpb.PessimisticLockResponse, error) {
-	return serve(ctx, s, req, s.Server.KvPessimisticLock, func(e *errorpb.Error) *kvrpcpb.PessimisticLockResponse {
+	return serveRequest(ctx, s, req, s.Server.KvPessimisticLock, func(e *errorpb.Error) *kvrpcpb.PessimisticLockResponse {
 		return &kvrpcpb.PessimisticLockResponse{RegionError: e}
 	})
 }
 
 // KVPessimisticRollback implements tikvpb.TikvServer.
 func (s *Server) KVPessimisticRollback(ctx context.Context, req *kvrpcpb.PessimisticRollbackRequest) (*kvrpcpb.PessimisticRollbackResponse, error) {
-	return serve(ctx, s, req, s.Server.KVPessimisticRollback, func(e *errorpb.Error) *kvrpcpb.PessimisticRollbackResponse {
+	return serveRequest(ctx, s, req, s.Server.KVPessimisticRollback, func(e *errorpb.Error) *kvrpcpb.PessimisticRollbackResponse {
 		return &kvrpcpb.PessimisticRollbackResponse{RegionError: e}
 	})
 }
 
 // KvTxnHeartBeat implements tikvpb.TikvServer.
 func (s *Server) KvTxnHeartBeat(ctx context.Context, req *kvrpcpb.TxnHeartBeatRequest) (*kvrpcpb.TxnHeartBeatResponse, error) {
-	return serve(ctx, s, req, s.Server.KvTxnHeartBeat, func(e *errorpb.Error) *kvrpcpb.TxnHeartBeatResponse {
+	return serveRequest(ctx, s, req, s.Server.KvTxnHeartBeat, func(e *errorpb.Error) *kvrpcpb.TxnHeartBeatResponse {
 		return &kvrpcpb.TxnHeartBeatResponse{RegionError: e}
 	})
 }
 
 // KvCheckTxnStatus implements tikvpb.TikvServer.
 func (s *Server) KvCheckTxnStatus(ctx context.Context, req *kvrpcpb.CheckTxnStatusRequest) (*kvrpcpb.CheckTxnStatusResponse, error) {
-	return serve(ctx, s, req, s.Server.KvCheckTxnStatus, func(e *errorpb.Error) *kvrpcpb.CheckTxnStatusResponse {
+	return serveRequest(ctx, s, req, s.Server.KvCheckTxnStatus, func(e *errorpb.Error) *kvrpcpb.CheckTxnStatusResponse {
 		return &kvrpcpb.CheckTxnStatusResponse{RegionError: e}
 	})
 }
 
 // KvCheckSecondaryLocks implements tikvpb.TikvServer.
 func (s *Server) KvCheckSecondaryLocks(ctx context.Context, req *kvrpcpb.CheckSecondaryLocksRequest) (*kvrpcpb.CheckSecondaryLocksResponse, error) {
-	return serve(ctx, s, req, s.Server.KvCheckSecondaryLocks, func(e *errorpb.Error) *kvrpcpb.CheckSecondaryLocksResponse {
+	return serveRequest(ctx, s, req, s.Server.KvCheckSecondaryLocks, func(e *errorpb.Error) *kvrpcpb.CheckSecondaryLocksResponse {
 		return &kvrpcpb.CheckSecondaryLocksResponse{RegionError: e}
 	})
 }
 
 // KvCleanup implements tikvpb.TikvServer.
 func (s *Server) KvCleanup(ctx context.Context, req *kvrpcpb.CleanupRequest) (*kvrpcpb.CleanupResponse, error) {
-	return serve(ctx, s, req, s.Server.KvCleanup, func(e *errorpb.Error) *kvrpcpb.CleanupResponse {
+	return serveRequest(ctx, s, req, s.Server.KvCleanup, func(e *errorpb.Error) *kvrpcpb.CleanupResponse {
 		return &kvrpcpb.CleanupResponse{RegionError: e}
 	})
 }
@@ -215,40 +215,40 @@ func (s *Server) KvBatchRollback(ctx context.Context, req *kvrpcpb.BatchRollback
 		}
 		return s.Server.KvBatchRollback(ctx, req)
 	}
-	return serve(ctx, s, req, rollback, func(e *errorpb.Error) *kvrpcpb.BatchRollbackResponse {
+	return serveRequest(ctx, s, req, rollback, func(e *errorpb.Error) *kvrpcpb.BatchRollbackResponse {
 		return &kvrpcpb.BatchRollbackResponse{RegionError: e}
 	})
 }
 
 // KvScanLock implements tikvpb.TikvServer.
 func (s *Server) KvScanLock(ctx context.Context, req *kvrpcpb.ScanLockRequest) (*kvrpcpb.ScanLockResponse, error) {
-	return serve(ctx, s, req, s.Server.KvScanLock, func(e *errorpb.Error) *kvrpcpb.ScanLockResponse {
+	return serveRequest(ctx, s, req, s.Server.KvScanLock, func(e *errorpb.Error) *kvrpcpb.ScanLockResponse {
 		return &kvrpcpb.ScanLockResponse{RegionError: e}
 	})
 }
 
 // KvResolveLock implements tikvpb.TikvServer.
 func (s *Server) KvResolveLock(ctx context.Context, req *kvrpcpb.ResolveLockRequest) (*kvrpcpb.ResolveLockResponse, error) {
-	return serve(ctx, s, req, s.Server.KvResolveLock, func(e *errorpb.Error) *kvrpcpb.ResolveLockResponse {
+	return serveRequest(ctx, s, req, s.Server.KvResolveLock, func(e *errorpb.Error) *kvrpcpb.ResolveLockResponse {
 		return &kvrpcpb.ResolveLockResponse{RegionError: e}
 	})
 }
 
 // KvFlush implements tikvpb.TikvServer.
 func (s *Server) KvFlush(ctx context.Context, req *kvrpcpb.FlushRequest) (*kvrpcpb.FlushResponse, error) {
-	return serve(ctx, s, req, s.Server.KvFlush, func(e *errorpb.Error) *kvrpcpb.FlushResponse { return &kvrpcpb.FlushResponse{RegionError: e} })
+	return serveRequest(ctx, s, req, s.Server.KvFlush, func(e *errorpb.Error) *kvrpcpb.FlushResponse { return &kvrpcpb.FlushResponse{RegionError: e} })
 }
 
 // KvBufferBatchGet implements tikvpb.TikvServer.
 func (s *Server) KvBufferBatchGet(ctx context.Context, req *kvrpcpb.BufferBatchGetRequest) (*kvrpcpb.BufferBatchGetResponse, error) {
-	return serve(ctx, s, req, s.Server.KvBufferBatchGet, func(e *errorpb.Error) *kvrpcpb.BufferBatchGetResponse {
+	return serveRequest(ctx, s, req, s.Server.KvBufferBatchGet, func(e *errorpb.Error) *kvrpcpb.BufferBatchGetResponse {
 		return &kvrpcpb.BufferBatchGetResponse{RegionError: e}
 	})
 }
 
 // MvccGetByKey implements tikvpb.TikvServer.
 func (s *Server) MvccGetByKey(ctx context.Context, req *kvrpcpb.MvccGetByKeyRequest) (*kvrpcpb.MvccGetByKeyResponse, error) {
-	return serve(ctx, s, req, s.Server.MvccGetByKey, func(e *errorpb.Error) *kvrpcpb.MvccGetByKeyResponse {
+	return serveRequest(ctx, s, req, s.Server.MvccGetByKey, func(e *errorpb.Error) *kvrpcpb.MvccGetByKeyResponse {
 		return &kvrpcpb.MvccGetByKeyResponse{RegionError: e}
 	})
 }
@@ -257,7 +257,7 @@ func (s *Server) MvccGetByKey(ctx context.Context, req *kvrpcpb.MvccGetByKeyRequ
 //
 //nolint:staticcheck // the name is the interface's
 func (s *Server) MvccGetByStartTs(ctx context.Context, req *kvrpcpb.MvccGetByStartTsRequest) (*kvrpcpb.MvccGetByStartTsResponse, error) {
-	return serve(ctx, s, req, s.Server.MvccGetByStartTs, func(e *errorpb.Error) *kvrpcpb.MvccGetByStartTsResponse {
+	return serveRequest(ctx, s, req, s.Server.MvccGetByStartTs, func(e *errorpb.Error) *kvrpcpb.MvccGetByStartTsResponse {
 		return &kvrpcpb.MvccGetByStartTsResponse{RegionError: e}
 	})
 }
@@ -291,7 +291,7 @@ func (s *Server) Coprocessor(ctx context.Context, req *coprocessor.Request) (*co
 func (s *Server) coprocessor(ctx context.Context, req *coprocessor.Request) (*coprocessor.Response, error) {
 	// What a client has cached it could keep only if it were told what it is valid for.
 	req.IsCacheEnabled = false
-	return serve(ctx, s, req, s.Server.Coprocessor, func(e *errorpb.Error) *coprocessor.Response { return &coprocessor.Response{RegionError: e} })
+	return serveRequest(ctx, s, req, s.Server.Coprocessor, func(e *errorpb.Error) *coprocessor.Response { return &coprocessor.Response{RegionError: e} })
 }
 
 // CoprocessorStream implements tikvpb.TikvServer.

@@ -31,7 +31,7 @@ func start(t *testing.T) (*Server, *kvrpcpb.Context) {
 	require.NoError(t, err)
 	region := &metapb.Region{Id: 2, RegionEpoch: &metapb.RegionEpoch{ConfVer: 1, Version: 1}, Peers: []*metapb.Peer{{Id: 3, StoreId: 1}}}
 	b := e.NewBatch()
-	require.NoError(t, raftstore.Found(b, region))
+	require.NoError(t, raftstore.AddFirstRegion(b, region))
 	require.NoError(t, b.Commit())
 	store, err := raftstore.New(1, raftstore.Config{
 		Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 2, RegionHeartbeat: time.Hour, MaxDown: time.Hour,

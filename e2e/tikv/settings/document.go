@@ -80,13 +80,13 @@ func readTOML(path string) (map[string]any, error) {
 	if err := toml.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("parse configuration file %s: %w", path, err)
 	}
-	if bad := known().unknown(doc); len(bad) > 0 {
+	if bad := knownKeys().unknown(doc); len(bad) > 0 {
 		return nil, fmt.Errorf("configuration file %s has unknown keys: %s", path, strings.Join(bad, ", "))
 	}
 	return doc, nil
 }
 
-func lookup(doc map[string]any, path string) (value any, there bool) {
+func findKey(doc map[string]any, path string) (value any, there bool) {
 	key, rest, deeper := strings.Cut(path, ".")
 	value, there = doc[key]
 	if !deeper {
@@ -96,10 +96,10 @@ func lookup(doc map[string]any, path string) (value any, there bool) {
 	if !ok {
 		return nil, false
 	}
-	return lookup(table, rest)
+	return findKey(table, rest)
 }
 
-func set(doc map[string]any, path string, value any) {
+func setKey(doc map[string]any, path string, value any) {
 	key, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
 		doc[key] = value
@@ -110,5 +110,5 @@ func set(doc map[string]any, path string, value any) {
 		table = map[string]any{}
 		doc[key] = table
 	}
-	set(table, rest, value)
+	setKey(table, rest, value)
 }

@@ -27,10 +27,10 @@ const db = `wal-recovery-mode wal-dir wal-ttl-seconds wal-size-limit max-total-w
 const pool = `use-unified-pool high-concurrency normal-concurrency low-concurrency max-tasks-per-worker-high
  max-tasks-per-worker-normal max-tasks-per-worker-low stack-size`
 
-// known returns the keys that the configuration file of TiKV 8.5 may have.
+// knownKeys returns the keys that the configuration file of TiKV 8.5 may have.
 // The top level and the first level below it are listed; what lies deeper is
 // taken as it is where it is not known for certain.
-func known() keys {
+func knownKeys() keys {
 	return parseKeys(oneLine(`
 .: slow-log-file slow-log-threshold panic-when-unexpected-key-or-data abort-on-panic memory-usage-limit memory-usage-high-water cfg-path log-level log-file log-format log-rotation-timespan log-rotation-size enable-io-snoop raft-engine-enabled prefer-apply-voters
 log: level format enable-timestamp

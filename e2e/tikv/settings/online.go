@@ -33,15 +33,15 @@ func newOnline(doc map[string]any) (*Online, error) {
 	for line := range strings.Lines(onlineItems) {
 		key, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
 		text := map[string]string{"text": "info", "number": "1", "bool": "false", "size": "1MiB", "duration": "1s"}[kind]
-		if value, has := lookup(doc, key); has {
+		if value, has := findKey(doc, key); has {
 			text = fmt.Sprint(value)
 		}
-		value, err := shown(kind, text)
+		value, err := formatValue(kind, text)
 		if err != nil {
 			return nil, fmt.Errorf("invalid configuration: %s: %w", key, err)
 		}
 		o.kinds[key] = kind
-		set(doc, key, value)
+		setKey(doc, key, value)
 	}
 	return o, nil
 }
@@ -56,14 +56,14 @@ func (o *Online) change(items map[string]string) error {
 		if !known {
 			return fmt.Errorf("config %s can not be changed", key)
 		}
-		value, err := shown(kind, items[key])
+		value, err := formatValue(kind, items[key])
 		if err != nil {
 			return fmt.Errorf("config %s: %w", key, err)
 		}
 		values[key] = value
 	}
 	for key, value := range values {
-		set(o.document, key, value)
+		setKey(o.document, key, value)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (o *Online) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(raw) // who asked may have gone
 		return
 	}
-	items, err := decode(r.Body)
+	items, err := decodeRequest(r.Body)
 	if err != nil {
 		http.Error(w, fmt.Sprintf("failed to decode, error: %q", err), http.StatusInternalServerError)
 		return
@@ -92,8 +92,8 @@ func (o *Online) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// decode decodes a request: text, numbers and booleans count as text.
-func decode(body io.Reader) (map[string]string, error) {
+// decodeRequest decodes a request: text, numbers and booleans count as text.
+func decodeRequest(body io.Reader) (map[string]string, error) {
 	var raw map[string]any
 	if err := json.NewDecoder(io.LimitReader(body, 1<<20)).Decode(&raw); err != nil {
 		return nil, err
@@ -109,9 +109,9 @@ func decode(body io.Reader) (map[string]string, error) {
 	return out, nil
 }
 
-// shown reads a value and gives it as TiKV shows it: sizes in the largest unit that
+// formatValue reads a value and gives it as TiKV shows it: sizes in the largest unit that
 // is whole.
-func shown(kind, text string) (any, error) {
+func formatValue(kind, text string) (any, error) {
 	switch kind {
 	case "number":
 		return strconv.ParseFloat(text, 64)
@@ -129,7 +129,7 @@ func shown(kind, text string) (any, error) {
 		}
 		return fmt.Sprint(n) + units[power], nil
 	case "duration":
-		_, err := duration(text)
+		_, err := parseDuration(text)
 		return text, err
 	case "text":
 		if !slices.Contains([]string{"debug", "info", "warn", "error", "fatal"}, strings.ToLower(text)) {

@@ -82,7 +82,7 @@ func Parse(args []string, version string, out io.Writer) (*Settings, error) {
 	}
 	for name, key := range flags {
 		if fs.Changed(name) {
-			set(doc, key, fs.Lookup(name).Value.String())
+			setKey(doc, key, fs.Lookup(name).Value.String())
 		}
 	}
 	if len(*endpoints) > 0 {
@@ -90,14 +90,14 @@ func Parse(args []string, version string, out io.Writer) (*Settings, error) {
 		for i, e := range *endpoints {
 			list[i] = strings.TrimSpace(e)
 		}
-		set(doc, "pd.endpoints", list)
+		setKey(doc, "pd.endpoints", list)
 	}
 	for _, pair := range *labels {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
 			return nil, fmt.Errorf("parse the command line: label %q is not key=value", pair)
 		}
-		set(doc, "server.labels."+key, value)
+		setKey(doc, "server.labels."+key, value)
 	}
 	s, err := fromDocument(doc)
 	if err == nil && *check {
@@ -120,14 +120,14 @@ var defaults = map[string]any{
 
 func fromDocument(doc map[string]any) (*Settings, error) {
 	for key, value := range defaults {
-		if _, there := lookup(doc, key); !there {
-			set(doc, key, value)
+		if _, there := findKey(doc, key); !there {
+			setKey(doc, key, value)
 		}
 	}
 	for key, from := range map[string]string{"server.advertise-addr": "server.addr", "server.advertise-status-addr": "server.status-addr"} {
-		if text, _ := lookup(doc, key); text == nil || text == "" {
-			value, _ := lookup(doc, from)
-			set(doc, key, value)
+		if text, _ := findKey(doc, key); text == nil || text == "" {
+			value, _ := findKey(doc, from)
+			setKey(doc, key, value)
 		}
 	}
 	r := reader{doc: doc}
@@ -145,7 +145,7 @@ func fromDocument(doc map[string]any) (*Settings, error) {
 			KeepEntries: r.count("raftstore.raft-log-gc-count-limit"),
 		},
 	}
-	if _, there := lookup(doc, "log.file.filename"); there {
+	if _, there := findKey(doc, "log.file.filename"); there {
 		s.LogFile = r.text("log.file.filename")
 	}
 	if r.err != nil {
@@ -160,7 +160,7 @@ func fromDocument(doc map[string]any) (*Settings, error) {
 		return nil, fmt.Errorf("raftstore.raft-election-timeout-ticks is %d: it must be more than raft-heartbeat-ticks, %d",
 			s.Raft.ElectionTicks, s.Raft.HeartbeatTicks)
 	}
-	value, _ := lookup(doc, "server.labels")
+	value, _ := findKey(doc, "server.labels")
 	labels, _ := value.(map[string]any)
 	for key, value := range labels {
 		text, ok := value.(string)
@@ -169,7 +169,7 @@ func fromDocument(doc map[string]any) (*Settings, error) {
 		}
 		s.Labels[key] = text
 	}
-	value, _ = lookup(doc, "pd.endpoints")
+	value, _ = findKey(doc, "pd.endpoints")
 	endpoints, ok := value.([]any)
 	if !ok || len(endpoints) == 0 {
 		return nil, errors.New("pd.endpoints is not a list of endpoints")
@@ -178,7 +178,7 @@ func fromDocument(doc map[string]any) (*Settings, error) {
 		s.PD = append(s.PD, fmt.Sprint(e))
 	}
 	for key, into := range map[string]*string{"security.ca-path": &s.Security.CA, "security.cert-path": &s.Security.Cert, "security.key-path": &s.Security.Key} {
-		if _, there := lookup(doc, key); there {
+		if _, there := findKey(doc, key); there {
 			*into = r.text(key)
 		}
 	}
@@ -206,7 +206,7 @@ func (r *reader) fail(key string, err error) {
 }
 
 func (r *reader) text(key string) string {
-	value, _ := lookup(r.doc, key)
+	value, _ := findKey(r.doc, key)
 	text, ok := value.(string)
 	if !ok {
 		r.fail(key, fmt.Errorf("%v is not text", value))
@@ -215,7 +215,7 @@ func (r *reader) text(key string) string {
 }
 
 func (r *reader) duration(key string) time.Duration {
-	d, err := duration(r.text(key))
+	d, err := parseDuration(r.text(key))
 	if err != nil {
 		r.fail(key, err)
 	} else if d < time.Millisecond {
@@ -224,8 +224,8 @@ func (r *reader) duration(key string) time.Duration {
 	return d
 }
 
-// duration reads what TiKV writes: Go's form, and days.
-func duration(text string) (time.Duration, error) {
+// parseDuration reads what TiKV writes: Go's form, and days.
+func parseDuration(text string) (time.Duration, error) {
 	total := time.Duration(0)
 	if days, rest, ok := strings.Cut(text, "d"); ok {
 		n, err := strconv.Atoi(days)
@@ -245,7 +245,7 @@ func duration(text string) (time.Duration, error) {
 }
 
 func (r *reader) count(key string) int {
-	value, _ := lookup(r.doc, key)
+	value, _ := findKey(r.doc, key)
 	n, ok := value.(int64)
 	if !ok || n < 1 {
 		r.fail(key, fmt.Errorf("%v is not a number above 0", value))
@@ -254,7 +254,7 @@ func (r *reader) count(key string) int {
 }
 
 func (r *reader) size(key string) uint64 {
-	value, _ := lookup(r.doc, key)
+	value, _ := findKey(r.doc, key)
 	n, err := bytesOf(fmt.Sprint(value))
 	if err != nil {
 		r.fail(key, err)

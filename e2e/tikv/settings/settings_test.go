@@ -95,7 +95,7 @@ func TestSizesAndDurations(t *testing.T) {
 		assert.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]time.Duration{"1d": 24 * time.Hour, "1d2h": 26 * time.Hour, "90s": 90 * time.Second} {
-		got, err := duration(text)
+		got, err := parseDuration(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
