@@ -185,10 +185,14 @@ func MeasureAdapter(ctx context.Context, a Adapter, c Case) (out Adapted, err er
 	return m.measure(ctx, c)
 }
 
+// fewRegions is how many regions a cluster has. PD moves leaders of many for a minute, at a pace
+// that is the model's own, and an operator may write how many each store leads.
+const fewRegions = 3
+
 // options are those of the rig in which a case is measured.
 func (a Adapter) options(c Case) (rig.Options, error) {
 	out := c.options("bench")
-	out.Privileged = a.Privileged
+	out.Privileged, out.Database.Regions = a.Privileged, fewRegions
 	for _, m := range a.Members {
 		member, err := m.membership()
 		if err != nil {
