@@ -35,8 +35,8 @@ type Adapted struct {
 	IdleFor time.Duration `json:"idleFor"`
 	// Memory is what all processes keep for themselves in the end, in bytes, without their code.
 	Memory int64 `json:"memory"`
-	// Resident is all that the kernel holds of them, their code too, in bytes.
-	Resident int64 `json:"resident"`
+	// Whole is all that they have in memory, with their code, in bytes.
+	Whole int64 `json:"whole"`
 }
 
 // Usage is what the processes of an operator have asked and used.
@@ -107,7 +107,7 @@ func (a Adapted) figures() string {
 		idle = fmt.Sprintf("%d (%d), %d, %.0f in %s", a.Idle.Writes, a.Idle.Leases, a.Idle.Reads, ms(a.Idle.Processor), a.IdleFor)
 	}
 	return fmt.Sprintf("%d | %.1f | %.1f (%.1f) | %.1f | %.0f | %d (%d) | %s", a.Clusters, a.Took.Seconds(),
-		float64(a.Start.Writes)/n, float64(a.Start.Leases)/n, float64(a.Start.Reads)/n, ms(a.Start.Processor)/n, a.Memory>>20, a.Resident>>20, idle)
+		float64(a.Start.Writes)/n, float64(a.Start.Leases)/n, float64(a.Start.Reads)/n, ms(a.Start.Processor)/n, a.Memory>>20, a.Whole>>20, idle)
 }
 
 // adaptedTable sets operators beside each other that were measured in one run.
@@ -118,7 +118,7 @@ func adaptedTable(out *strings.Builder, runs []Run) {
 	fmt.Fprintf(out, "\n### Beside other operators\n\n"+
 		"Each by its adapter, in one run, on a control plane of its own: the same clusters, simulated kubelets and databases. "+
 		"Requests are those of the API server's audit log, until all are Ready and %s longer. Each process renews a Lease every 2 s, and *tidb-groups* alone is nine processes. "+
-		"Memory is what the processes keep for themselves in the end, and in brackets what is resident of them with their code.\n\n"+
+		"Memory is what the processes keep for themselves in the end, in brackets with their code, which is that of each process.\n\n"+
 		"| commit | date | operator | %s |\n|---|---|---|%s\n", settled, adaptedHead, adaptedRule)
 	for _, run := range runs {
 		for _, a := range run.Adapted {
@@ -353,7 +353,7 @@ func (m *adapted) measure(ctx context.Context, c Case) (Adapted, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Memory, out.Resident = out.Memory+own, out.Resident+all
+		out.Memory, out.Whole = out.Memory+own, out.Whole+all
 	}
 	return out, nil
 }

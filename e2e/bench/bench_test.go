@@ -253,7 +253,7 @@ func TestRunsAreKeptBesideEachOther(t *testing.T) {
 	assert.Contains(t, string(text), "| instance | create pods | 8 | one for each member |")
 
 	require.NoError(t, Record(docs, Run{Commit: "two", Machine: "m", Date: "2026-11-28", Adapted: []Adapted{
-		{Name: "tidb-groups", Clusters: 2, Took: 5 * time.Second, Start: Usage{Writes: 200, Leases: 30, Reads: 10, Processor: time.Second}, Memory: 32 << 20, Resident: 64 << 20},
+		{Name: "tidb-groups", Clusters: 2, Took: 5 * time.Second, Start: Usage{Writes: 200, Leases: 30, Reads: 10, Processor: time.Second}, Memory: 32 << 20, Whole: 64 << 20},
 		{Name: "other", Clusters: 2, Took: time.Second, IdleFor: time.Minute, Idle: Usage{Writes: 30, Leases: 29, Reads: 28, Processor: time.Second}},
 	}}), "beside the other run of the commit")
 	text, err = os.ReadFile(filepath.Clean(page))

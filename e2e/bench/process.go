@@ -299,7 +299,7 @@ func processor(pid int) (time.Duration, error) {
 }
 
 // memory is what the process holds that no file could give back: its heap and stacks; and all
-// that is resident of it.
+// of it that is in memory.
 func (p process) memory() (own, all int64, err error) {
 	if own, all, err = memory(p.cmd.Process.Pid); err != nil {
 		return 0, 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
