@@ -36,7 +36,7 @@ func withPolicies(t *testing.T) tenants {
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 	_, err := plane.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=30s", "crd", "--selector=app.kubernetes.io/part-of=tidb-groups")
 	require.NoError(t, err)
-	w := tenants{t, c, controlplane.Namespace(t, c)}
+	w := tenants{t, c, controlplane.CreateNamespace(t, c)}
 	// Policies and what they read come to the API server by watching.
 	mallory := w.user("mallory", "groups.tidb.dev/*: *")
 	require.Eventually(t, func() bool {

@@ -98,7 +98,7 @@ func run(t *testing.T, c client.Client, top, page string) []result {
 	t.Helper()
 	blocks, err := docs.Commands(t.Context(), page)
 	require.NoError(t, err)
-	within, err := docs.Shell{}.Within(t.Context(), page)
+	within, err := docs.Shell{}.RunInline(t.Context(), page)
 	require.NoError(t, err)
 	told := slices.Concat(blocks, within)
 	if !slices.ContainsFunc(told, func(told docs.Command) bool { return isRun(told.Args) }) {
@@ -124,9 +124,9 @@ func run(t *testing.T, c client.Client, top, page string) []result {
 		"HOME=" + top, "KUBE_EDITOR=/bin/true",
 		resultsFile + "=" + results, kubectlPath + "=" + plane.KubectlPath, kubeconfig + "=" + namespaceOf(t, c, page),
 	}}
-	_, err = shell.Blocks(t.Context(), page)
+	_, err = shell.RunBlocks(t.Context(), page)
 	require.NoError(t, err)
-	_, err = shell.Within(t.Context(), page)
+	_, err = shell.RunInline(t.Context(), page)
 	require.NoError(t, err)
 	out := read(t, results)
 	require.Len(t, out, len(told), "a command ended before it had written down what came of it, or was not reached")
@@ -137,7 +137,7 @@ func run(t *testing.T, c client.Client, top, page string) []result {
 // a kubeconfig that leads there.
 func namespaceOf(t *testing.T, c client.Client, page string) string {
 	t.Helper()
-	in := controlplane.Namespace(t, c)
+	in := controlplane.CreateNamespace(t, c)
 	presume(t, c, in, page)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text, err := os.ReadFile(plane.Kubeconfig)

@@ -173,7 +173,7 @@ func withConditions(kind string, status map[string]any) map[string]any {
 	}
 	var conditions []any
 	for _, c := range v1alpha1.ConditionTable() {
-		if c.On(kind) {
+		if c.AppliesTo(kind) {
 			conditions = append(conditions, map[string]any{"type": c.Type, "status": "True", "reason": "Ready", "message": "m", "observedGeneration": int64(later), "lastTransitionTime": "2026-01-02T03:04:05Z"})
 		}
 	}

@@ -60,11 +60,11 @@ func API(dir string) (string, error) {
 			return "", fmt.Errorf("parse CRD of %s: %w", kind, err)
 		}
 		root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
-		specs[kind] = fields("", root["spec"])
+		specs[kind] = listFields("", root["spec"])
 		if kind == v1alpha1.KindTidbCluster {
-			specs[kind] = slices.DeleteFunc(specs[kind], ofAnEntry)
+			specs[kind] = slices.DeleteFunc(specs[kind], isEntryField)
 		}
-		states[kind] = fields("", root["status"])
+		states[kind] = listFields("", root["status"])
 	}
 	var b strings.Builder
 	b.WriteString(`<!-- Written by "make generate" from deploy/crds. Do not edit. -->
@@ -80,7 +80,9 @@ Paths stand below ` + "`spec`" + ` or ` + "`status`" + `. The page of each kind 
 		return slices.ContainsFunc(specs[c.Kind], func(r row) bool { return r.path == "service.type" })
 	})
 	of := specs[v1alpha1.KindTidbCluster] // of the groups below it says nothing else
-	specs[v1alpha1.KindTidbCluster] = slices.DeleteFunc(of, func(r row) bool { return strings.Contains(r.path, ".") && slices.Contains(common(specs, groups), r) })
+	specs[v1alpha1.KindTidbCluster] = slices.DeleteFunc(of, func(r row) bool {
+		return strings.Contains(r.path, ".") && slices.Contains(commonRows(specs, groups), r)
+	})
 	for _, s := range []struct {
 		title, more string
 		kinds       []string
@@ -89,13 +91,13 @@ Paths stand below ` + "`spec`" + ` or ` + "`status`" + `. The page of each kind 
 		{"Fields of stores", "", stores},
 		{"Fields of the Service", "", services},
 	} {
-		spec, state := common(specs, s.kinds), common(states, s.kinds)
+		spec, state := commonRows(specs, s.kinds), commonRows(states, s.kinds)
 		last := len(s.kinds) - 1
 		fmt.Fprintf(&b, "\n## %s\n\nOf %s and %s%s.\n", s.title, strings.Join(s.kinds[:last], ", "), s.kinds[last], s.more)
-		write(&b, "spec", spec)
-		write(&b, "status", state)
+		writeFields(&b, "spec", spec)
+		writeFields(&b, "status", state)
 		for _, kind := range s.kinds {
-			specs[kind], states[kind] = without(specs[kind], spec), without(states[kind], state)
+			specs[kind], states[kind] = subtractRows(specs[kind], spec), subtractRows(states[kind], state)
 		}
 	}
 	for _, kind := range v1alpha1.Kinds() {
@@ -110,34 +112,34 @@ Paths stand below ` + "`spec`" + ` or ` + "`status`" + `. The page of each kind 
 		if link != "" {
 			fmt.Fprintf(&b, "\nBeside the fields of [every group](#fields-of-every-group) and %s:\n", link)
 		}
-		write(&b, "spec", specs[kind])
-		write(&b, "status", states[kind])
+		writeFields(&b, "spec", specs[kind])
+		writeFields(&b, "status", states[kind])
 	}
 	return b.String(), nil
 }
 
-// ofAnEntry says that a field lies within an entry of a TidbCluster, which has the
+// isEntryField says that a field lies within an entry of a TidbCluster, which has the
 // fields of the group that it becomes.
-func ofAnEntry(r row) bool {
+func isEntryField(r row) bool {
 	entry, rest, nested := strings.Cut(r.path, ".")
 	return nested && rest != "name" && slices.ContainsFunc(v1alpha1.ComponentTable(), func(c v1alpha1.ComponentInfo) bool {
 		return c.Component == strings.TrimSuffix(entry, "[]")
 	})
 }
 
-// common returns the rows that all kinds have, in the same words.
-func common(of map[string][]row, kinds []string) []row {
+// commonRows returns the rows that all kinds have, in the same words.
+func commonRows(of map[string][]row, kinds []string) []row {
 	return slices.DeleteFunc(slices.Clone(of[kinds[0]]), func(r row) bool {
 		return slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(of[kind], r) })
 	})
 }
 
-func without(all, some []row) []row {
+func subtractRows(all, some []row) []row {
 	return slices.DeleteFunc(slices.Clone(all), func(r row) bool { return slices.Contains(some, r) })
 }
 
-// fields lists the fields below a schema, by name.
-func fields(path string, s schema) []row {
+// listFields lists the fields below a schema, by name.
+func listFields(path string, s schema) []row {
 	var out []row
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		field := s.Properties[name]
@@ -157,11 +159,11 @@ func fields(path string, s schema) []row {
 		if field.Items != nil {
 			nested = *field.Items
 		}
-		below := fields(at+".", nested)
+		below := listFields(at+".", nested)
 		switch {
 		case at == "conditions[]": // metav1.Condition
 			below = nil
-		case len(below) > 0 && !slices.ContainsFunc(below, func(r row) bool { return !slices.Contains(obvious(), r.says) }):
+		case len(below) > 0 && !slices.ContainsFunc(below, func(r row) bool { return !slices.Contains(obviousDescriptions(), r.says) }):
 			kind += ": " + strings.Join(slices.Sorted(maps.Keys(nested.Properties)), ", ")
 			below = nil
 		}
@@ -170,8 +172,8 @@ func fields(path string, s schema) []row {
 	return out
 }
 
-// obvious are descriptions that say no more than the field's name.
-func obvious() []string {
+// obviousDescriptions are descriptions that say no more than the field's name.
+func obviousDescriptions() []string {
 	return []string{"Name of the object.", "Key in the object's data.", "Name of the Instance.", "UID of the Instance.", "UID of the Instance: one that is made later under the same name is another."}
 }
 
@@ -212,7 +214,7 @@ func typeOf(f schema, required bool) string {
 	return strings.Join(words, ", ")
 }
 
-func write(b *strings.Builder, part string, rows []row) {
+func writeFields(b *strings.Builder, part string, rows []row) {
 	if len(rows) == 0 {
 		return
 	}

@@ -90,7 +90,7 @@ func TestBlocksOfAShellAreAllRead(t *testing.T) {
 
 func TestCommandsWithinLinesAreRead(t *testing.T) {
 	page := "`kubectl get pods` and `kubectl delete pod a`\n\n```sh\necho `kubectl get nodes`\n```\n\nBeside it: `kubectl get\npvc`, `kubectl describe pod -l a=b`.\n"
-	got, err := docs.Shell{}.Within(t.Context(), page)
+	got, err := docs.Shell{}.RunInline(t.Context(), page)
 	require.NoError(t, err)
 	assert.Equal(t, []docs.Command{{Line: 1, Args: []string{"get", "pods"}}, {Line: 1, Args: []string{"delete", "pod", "a"}}, {Line: 8, Args: []string{"describe", "pod", "-l", "a=b"}}}, got)
 }
@@ -99,7 +99,7 @@ func TestBlocksOfAPageShareAShellAndKubectlMayBeAnother(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "kubectl")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/bash\necho \"$SAYS$AT\"\n"), 0o700)) //nolint:gosec // a program
 	shell := docs.Shell{Kubectl: program, Env: []string{"SAYS=line"}}
-	got, err := shell.Blocks(t.Context(), "```sh\na=$(kubectl get pods)\n```\n\n```sh\nkubectl get $a\n```\n")
+	got, err := shell.RunBlocks(t.Context(), "```sh\na=$(kubectl get pods)\n```\n\n```sh\nkubectl get $a\n```\n")
 	require.NoError(t, err)
 	assert.Equal(t, []docs.Command{{Line: 2, Args: []string{"get", "pods"}}, {Line: 6, Args: []string{"get", "line2"}}}, got)
 }

@@ -29,7 +29,7 @@ object that is waited for and who must act. [Troubleshooting](troubleshooting.md
 	writeTable(&b, common)
 	for _, kind := range v1alpha1.Kinds() {
 		own := slices.DeleteFunc(v1alpha1.ConditionTable(), func(c v1alpha1.ConditionInfo) bool {
-			return !c.On(kind) || len(c.Kinds) == len(v1alpha1.Kinds())
+			return !c.AppliesTo(kind) || len(c.Kinds) == len(v1alpha1.Kinds())
 		})
 		fmt.Fprintf(&b, "\n## %s\n\n", kind)
 		if len(own) == 0 {
@@ -41,7 +41,7 @@ object that is waited for and who must act. [Troubleshooting](troubleshooting.md
 	}
 	b.WriteString("\n## Reasons\n\n")
 	b.WriteString("`Ready`, `UpToDate`, `Reconciling` and `Stalled` repeat the most pressing reason of all below them. A reason that belongs to status True appears on that condition only.\n\n")
-	b.WriteString("`" + strings.Join(reasons(), "`, `") + "`\n")
+	b.WriteString("`" + strings.Join(listReasons(), "`, `") + "`\n")
 	return b.String()
 }
 
@@ -52,9 +52,9 @@ func inAll() []v1alpha1.ConditionInfo {
 	})
 }
 
-// reasons returns every reason of the conditions of every kind once, in the order of
+// listReasons returns every reason of the conditions of every kind once, in the order of
 // the alphabet.
-func reasons() []string {
+func listReasons() []string {
 	var all []string
 	for _, c := range inAll() {
 		all = append(all, c.Reasons...)
@@ -66,11 +66,11 @@ func reasons() []string {
 func writeTable(b *strings.Builder, conditions []v1alpha1.ConditionInfo) {
 	b.WriteString("| condition | meaning of True | polarity | set by | reasons |\n|---|---|---|---|---|\n")
 	for _, c := range conditions {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", c.Type, c.Meaning, polarity(c), c.SetBy, reasonsOf(c))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", c.Type, c.Meaning, describePolarity(c), c.SetBy, reasonsOf(c))
 	}
 }
 
-func polarity(c v1alpha1.ConditionInfo) string {
+func describePolarity(c v1alpha1.ConditionInfo) string {
 	switch {
 	case c.Latch:
 		return "good when True, and never goes back"

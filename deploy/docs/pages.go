@@ -83,8 +83,8 @@ const (
 	prelude = `kubectl() { AT=$((BASH_LINENO[0] - 1)) command kubectl "$@"; }; command_not_found_handle() { echo "line $((BASH_LINENO[0] - 1)): no program $1" >>"$MISSING"; return 127; }`
 )
 
-// programs are those, beside kubectl, date and bash, that pages may name. None is run.
-func programs() []string {
+// allowedPrograms are those, beside kubectl, date and bash, that pages may name. None is run.
+func allowedPrograms() []string {
 	return []string{"base64", "curl", "git", "go", "grep", "make", "mysql", "openssl", "sort", "tail"}
 }
 
@@ -101,13 +101,13 @@ type Shell struct {
 
 // Commands returns what the sh and bash blocks of a page tell kubectl.
 func Commands(ctx context.Context, page string) ([]Command, error) {
-	return Shell{}.Blocks(ctx, page)
+	return Shell{}.RunBlocks(ctx, page)
 }
 
-// Blocks runs all sh and bash blocks of a page, one after the other in one shell, and returns
+// RunBlocks runs all sh and bash blocks of a page, one after the other in one shell, and returns
 // what kubectl was told. It is an error if a block is not the
 // shell's language, or names a program that is not in the list.
-func (s Shell) Blocks(ctx context.Context, page string) ([]Command, error) {
+func (s Shell) RunBlocks(ctx context.Context, page string) ([]Command, error) {
 	var script strings.Builder
 	line := 1
 	for _, block := range Blocks(page, "sh", "bash") {
@@ -120,8 +120,8 @@ func (s Shell) Blocks(ctx context.Context, page string) ([]Command, error) {
 	return s.run(ctx, script.String())
 }
 
-// Within runs what a page tells kubectl within its lines, each command apart.
-func (s Shell) Within(ctx context.Context, page string) ([]Command, error) {
+// RunInline runs what a page tells kubectl within its lines, each command apart.
+func (s Shell) RunInline(ctx context.Context, page string) ([]Command, error) {
 	blank := func(block string) string { return strings.Repeat("\n", strings.Count(block, "\n")) }
 	page = regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllStringFunc(page, blank)
 	command := regexp.MustCompile("`(kubectl [^`\n]*)`")
@@ -143,7 +143,7 @@ func (s Shell) run(ctx context.Context, script string) ([]Command, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "bin")
-	if err := fill(path); err != nil {
+	if err := writePrograms(path); err != nil {
 		return nil, err
 	}
 	record, missing := filepath.Join(dir, "record"), filepath.Join(dir, "missing")
@@ -161,13 +161,13 @@ func (s Shell) run(ctx context.Context, script string) ([]Command, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read record: %w", err)
 	}
-	return told(string(text))
+	return parseCommands(string(text))
 }
 
-// fill writes the programs that pages may name into a folder.
-func fill(dir string) error {
+// writePrograms writes the programs that pages may name into a folder.
+func writePrograms(dir string) error {
 	texts := map[string]string{"kubectl": stub}
-	for _, name := range programs() {
+	for _, name := range allowedPrograms() {
 		texts[name] = "#!/bin/bash\n"
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -190,8 +190,8 @@ func fill(dir string) error {
 	return nil
 }
 
-// told reads what the stubs have written down.
-func told(record string) ([]Command, error) {
+// parseCommands reads what the stubs have written down.
+func parseCommands(record string) ([]Command, error) {
 	var out []Command
 	for _, command := range strings.Split(strings.TrimSuffix(record, "\x00\x01\x00"), "\x00\x01\x00") {
 		args := strings.Split(command, "\x00")

@@ -36,11 +36,11 @@ func Render(deploy, overlay, version string) ([]byte, error) {
 		return nil, fmt.Errorf("render overlay %s: %w", overlay, err)
 	}
 	defer func() { _ = os.RemoveAll(top) }() // only this kustomization is in it
-	source, err := relative(top, filepath.Join(deploy, "overlays", overlay))
+	source, err := relativePath(top, filepath.Join(deploy, "overlays", overlay))
 	if err != nil {
 		return nil, fmt.Errorf("render overlay %s: %w", overlay, err)
 	}
-	text, err := yaml.Marshal(types.Kustomization{Resources: []string{source}, Images: tagged(version)})
+	text, err := yaml.Marshal(types.Kustomization{Resources: []string{source}, Images: taggedImages(version)})
 	if err != nil {
 		return nil, fmt.Errorf("render overlay %s: %w", overlay, err)
 	}
@@ -54,9 +54,9 @@ func Render(deploy, overlay, version string) ([]byte, error) {
 	return rendered.AsYaml()
 }
 
-// relative is the path from one folder to another. Kustomize takes no other, and
+// relativePath is the path from one folder to another. Kustomize takes no other, and
 // resolves links before it follows it.
-func relative(from, to string) (string, error) {
+func relativePath(from, to string) (string, error) {
 	for _, folder := range []*string{&from, &to} {
 		absolute, err := filepath.Abs(*folder)
 		if err != nil {
@@ -69,8 +69,8 @@ func relative(from, to string) (string, error) {
 	return filepath.Rel(from, to)
 }
 
-// tagged gives every operator's image a tag.
-func tagged(tag string) []types.Image {
+// taggedImages gives every operator's image a tag.
+func taggedImages(tag string) []types.Image {
 	var out []types.Image
 	for _, name := range v1alpha1.Programs() {
 		out = append(out, types.Image{Name: "tidb-groups/" + name + "-operator", NewTag: tag})

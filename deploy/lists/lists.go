@@ -12,8 +12,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// forms are the ways in which a list may name a group.
-func forms() []func(v1alpha1.ComponentInfo) string {
+// nameForms are the ways in which a list may name a group.
+func nameForms() []func(v1alpha1.ComponentInfo) string {
 	return []func(v1alpha1.ComponentInfo) string{
 		func(c v1alpha1.ComponentInfo) string { return c.Resource },
 		func(c v1alpha1.ComponentInfo) string { return c.Resource + "/scale" },
@@ -22,11 +22,11 @@ func forms() []func(v1alpha1.ComponentInfo) string {
 	}
 }
 
-// complete adds the groups that a list lacks, if it names the first three of the table. The
+// completeList adds the groups that a list lacks, if it names the first three of the table. The
 // result is sorted; other lists are left as they are.
-func complete(items []string) []string {
+func completeList(items []string) []string {
 	table := v1alpha1.ComponentTable()
-	for _, form := range forms() {
+	for _, form := range nameForms() {
 		if !slices.Contains(items, form(table[0])) || !slices.Contains(items, form(table[1])) || !slices.Contains(items, form(table[2])) {
 			continue
 		}
@@ -42,17 +42,17 @@ func complete(items []string) []string {
 	return items
 }
 
-// Manifest returns a manifest whose lists on one line are complete.
-func Manifest(text string) string {
+// CompleteManifest returns a manifest whose lists on one line are complete.
+func CompleteManifest(text string) string {
 	return regexp.MustCompile(`\[[^\[\]\n]*\]`).ReplaceAllStringFunc(text, func(list string) string {
-		return "[" + strings.Join(complete(strings.Split(strings.Trim(list, "[]"), ", ")), ", ") + "]"
+		return "[" + strings.Join(completeList(strings.Split(strings.Trim(list, "[]"), ", ")), ", ") + "]"
 	})
 }
 
-// Lines returns a manifest whose lists of one entry a line are complete: the bases of the
+// CompleteLines returns a manifest whose lists of one entry a line are complete: the bases of the
 // operators, and the ports at which Prometheus reads what members tell of themselves. What is
 // missing comes behind the last entry that is there.
-func Lines(text string) string {
+func CompleteLines(text string) string {
 	table := v1alpha1.ComponentTable()
 	for _, form := range []func(v1alpha1.ComponentInfo) string{
 		func(c v1alpha1.ComponentInfo) string { return "bases/" + strings.ToLower(c.Kind) },
@@ -83,18 +83,18 @@ func Lines(text string) string {
 	return text
 }
 
-// Markers returns a Go file whose RBAC markers are complete.
-func Markers(text string) string {
+// CompleteMarkers returns a Go file whose RBAC markers are complete.
+func CompleteMarkers(text string) string {
 	const before = "resources="
 	return regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=groups\.tidb\.dev,`+before+`[^,]*`).ReplaceAllStringFunc(text, func(marker string) string {
 		head, list, _ := strings.Cut(marker, before)
-		return head + before + strings.Join(complete(strings.Split(list, ";")), ";")
+		return head + before + strings.Join(completeList(strings.Split(list, ";")), ";")
 	})
 }
 
 // CRDs returns the kustomization of all CRDs.
 func CRDs() (string, error) {
-	return fill(v1alpha1.Kinds(), `# All kinds. They are installed together: a kind whose operator is not installed simply has
+	return fillTemplate(v1alpha1.Kinds(), `# All kinds. They are installed together: a kind whose operator is not installed simply has
 # no status. Made by make generate.
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -110,7 +110,7 @@ labels:
 
 // RoleBindings returns the bindings of all operators in a namespace.
 func RoleBindings() (string, error) {
-	return fill(v1alpha1.Operators(), `{{range $n, $name := .}}{{if $n}}---
+	return fillTemplate(v1alpha1.Operators(), `{{range $n, $name := .}}{{if $n}}---
 {{else}}# Made by make generate.
 {{end}}apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -125,8 +125,8 @@ subjects:
 {{end}}`)
 }
 
-// fill fills names, in small letters and sorted, into a template.
-func fill(words []string, text string) (string, error) {
+// fillTemplate fills names, in small letters and sorted, into a template.
+func fillTemplate(words []string, text string) (string, error) {
 	var names []string
 	for _, word := range words {
 		names = append(names, strings.ToLower(word))
@@ -164,10 +164,10 @@ data:
 	return b.String()
 }
 
-// Conditions returns a CRD in which each condition has one owner, who writes it as a whole:
+// MakeConditionsAtomic returns a CRD in which each condition has one owner, who writes it as a whole:
 // the API server then keeps no account of its fields, which is longer than they are. The type
 // of a condition is not ours, so no marker can say it.
-func Conditions(text string) string {
+func MakeConditionsAtomic(text string) string {
 	const keys = "x-kubernetes-list-map-keys:\n                - type\n"
 	return regexp.MustCompile(`( {18})type: object\n((?: {16}[a-zA-Z]+: .*\n)+ {16}`+keys+`)`).ReplaceAllString(text, "${1}type: object\n${1}x-kubernetes-map-type: atomic\n${2}")
 }
@@ -189,21 +189,21 @@ func WriteAll(root string) error {
 		}
 	}
 	for pattern, change := range map[string]func(string) string{
-		"deploy/components/*/*.yaml":                          Manifest,
-		"deploy/bases/access/*.yaml":                          Manifest,
-		"deploy/overlays/default/kustomization.yaml":          Lines,
-		"deploy/overlays/shards/operators/kustomization.yaml": Lines,
-		"deploy/components/networkpolicy/databases.yaml":      Lines,
-		"deploy/crds/groups*.yaml":                            Conditions,
-		"operators/*/controller/*.go":                         Markers,
-		"shared/reconciler/rbac.go":                           Markers,
+		"deploy/components/*/*.yaml":                          CompleteManifest,
+		"deploy/bases/access/*.yaml":                          CompleteManifest,
+		"deploy/overlays/default/kustomization.yaml":          CompleteLines,
+		"deploy/overlays/shards/operators/kustomization.yaml": CompleteLines,
+		"deploy/components/networkpolicy/databases.yaml":      CompleteLines,
+		"deploy/crds/groups*.yaml":                            MakeConditionsAtomic,
+		"operators/*/controller/*.go":                         CompleteMarkers,
+		"shared/reconciler/rbac.go":                           CompleteMarkers,
 	} {
 		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return fmt.Errorf("find files: %w", err)
 		}
 		for _, path := range paths {
-			if err := rewrite(path, change); err != nil {
+			if err := rewriteFile(path, change); err != nil {
 				return err
 			}
 		}
@@ -211,8 +211,8 @@ func WriteAll(root string) error {
 	return nil
 }
 
-// rewrite changes a file if it is to be different.
-func rewrite(path string, change func(string) string) error {
+// rewriteFile changes a file if it is to be different.
+func rewriteFile(path string, change func(string) string) error {
 	text, err := os.ReadFile(path) //nolint:gosec // a file of the repository
 	if err != nil {
 		return fmt.Errorf("read list: %w", err)

@@ -37,8 +37,8 @@ func TestAListThatNamesTheFirstGroupsNamesAll(t *testing.T) {
 		"no list":          {"pdgroups, tikvgroups, tidbgroups", "pdgroups, tikvgroups, tidbgroups"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.want, lists.Manifest(c.text))
-			assert.Equal(t, c.want, lists.Manifest(c.want), "and is left alone then")
+			assert.Equal(t, c.want, lists.CompleteManifest(c.text))
+			assert.Equal(t, c.want, lists.CompleteManifest(c.want), "and is left alone then")
 		})
 	}
 }
@@ -61,16 +61,16 @@ func TestAListOfLinesThatNamesTheFirstGroupsNamesAll(t *testing.T) {
 		"two components alone":      {"- ../../bases/pdgroup\n- ../../bases/tikvgroup\n", "- ../../bases/pdgroup\n- ../../bases/tikvgroup\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.want, lists.Lines(c.text))
-			assert.Equal(t, c.want, lists.Lines(c.want), "and is left alone then")
+			assert.Equal(t, c.want, lists.CompleteLines(c.text))
+			assert.Equal(t, c.want, lists.CompleteLines(c.want), "and is left alone then")
 		})
 	}
 }
 
 func TestAMarkerThatNamesTheFirstGroupsNamesAll(t *testing.T) {
 	const marker = "// +kubebuilder:rbac:groups=groups.tidb.dev,resources="
-	assert.Equal(t, marker+strings.Join(all(resource), ";")+",verbs=get\nx", lists.Markers(marker+"pdgroups;tikvgroups;tidbgroups,verbs=get\nx"))
-	assert.Equal(t, marker+"pdgroups;,verbs=get", lists.Markers(marker+"pdgroups;,verbs=get"))
+	assert.Equal(t, marker+strings.Join(all(resource), ";")+",verbs=get\nx", lists.CompleteMarkers(marker+"pdgroups;tikvgroups;tidbgroups,verbs=get\nx"))
+	assert.Equal(t, marker+"pdgroups;,verbs=get", lists.CompleteMarkers(marker+"pdgroups;,verbs=get"))
 }
 
 func TestEachConditionIsWrittenAsAWhole(t *testing.T) {
@@ -80,10 +80,10 @@ func TestEachConditionIsWrittenAsAWhole(t *testing.T) {
 		after  = "                maxItems: 32\n                type: array\n                x-kubernetes-list-map-keys:\n                - type\n                x-kubernetes-list-type: map\n"
 	)
 	want := before + "                  type: object\n" + whole + after
-	assert.Equal(t, want, lists.Conditions(before+"                  type: object\n"+after))
-	assert.Equal(t, want, lists.Conditions(want), "and is left alone then")
+	assert.Equal(t, want, lists.MakeConditionsAtomic(before+"                  type: object\n"+after))
+	assert.Equal(t, want, lists.MakeConditionsAtomic(want), "and is left alone then")
 	other := before + "                  type: object\n" + strings.Replace(after, "- type", "- name", 1)
-	assert.Equal(t, other, lists.Conditions(other), "a list of something else")
+	assert.Equal(t, other, lists.MakeConditionsAtomic(other), "a list of something else")
 }
 
 func TestEveryKindIsInstalledAndEveryOperatorBound(t *testing.T) {

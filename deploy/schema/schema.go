@@ -48,15 +48,15 @@ func Finish(in []byte) ([]byte, error) {
 	if err := yaml.Unmarshal(in, &crd); err != nil {
 		return nil, fmt.Errorf("parse: %w", err)
 	}
-	spec := child(crd, "spec")
+	spec := findChild(crd, "spec")
 	versions, _ := spec["versions"].([]any)
 	if len(versions) == 0 {
 		return nil, fmt.Errorf("parse: no versions")
 	}
 	for _, v := range versions {
 		version, _ := v.(node)
-		root := child(child(version, "schema"), "openAPIV3Schema")
-		walk(root, stringQuantity)
+		root := findChild(findChild(version, "schema"), "openAPIV3Schema")
+		walkSchemas(root, stringQuantity)
 	}
 	out, err := yaml.Marshal(crd)
 	if err != nil {
@@ -82,25 +82,25 @@ func stringQuantity(s node) {
 	}
 }
 
-// walk calls visit for a schema and every schema below it.
-func walk(schema node, visit func(node)) {
+// walkSchemas calls visit for a schema and every schema below it.
+func walkSchemas(schema node, visit func(node)) {
 	if schema == nil {
 		return
 	}
 	visit(schema)
-	for _, property := range properties(schema) {
+	for _, property := range schemaProperties(schema) {
 		below, _ := property.(node)
-		walk(below, visit)
+		walkSchemas(below, visit)
 	}
-	walk(child(schema, "items"), visit)
-	walk(child(schema, "additionalProperties"), visit)
+	walkSchemas(findChild(schema, "items"), visit)
+	walkSchemas(findChild(schema, "additionalProperties"), visit)
 }
 
-// properties returns a schema's properties, none for other schemas.
-func properties(schema node) node { return child(schema, "properties") }
+// schemaProperties returns a schema's properties, none for other schemas.
+func schemaProperties(schema node) node { return findChild(schema, "properties") }
 
-// child returns an object below another one, nil if there is none.
-func child(of node, key string) node {
+// findChild returns an object below another one, nil if there is none.
+func findChild(of node, key string) node {
 	below, _ := of[key].(node)
 	return below
 }

@@ -33,7 +33,7 @@ type line struct {
 func Draw(nodes []*Node, style Style) string {
 	var lines []line
 	for _, n := range nodes {
-		lines = collect(lines, n, "", "")
+		lines = collectLines(lines, n, "", "")
 	}
 	column := 0
 	for _, l := range lines {
@@ -45,16 +45,16 @@ func Draw(nodes []*Node, style Style) string {
 		if l.rest != "" {
 			text += strings.Repeat(" ", column-utf8.RuneCountInString(l.title)+2) + l.rest
 		}
-		text = cut(text, style.Width)
+		text = truncateLine(text, style.Width)
 		if style.Colour {
-			text = paint(text, l.node)
+			text = colourLine(text, l.node)
 		}
 		out.WriteString(strings.TrimRight(text, " ") + "\n")
 	}
 	return out.String()
 }
 
-func collect(lines []line, n *Node, first, rest string) []line {
+func collectLines(lines []line, n *Node, first, rest string) []line {
 	words := strings.Join(n.Facts, "  ")
 	if n.Why != "" {
 		words = strings.TrimSpace(words + "  ← " + n.Why)
@@ -62,24 +62,24 @@ func collect(lines []line, n *Node, first, rest string) []line {
 	lines = append(lines, line{node: n, title: first + n.title(), rest: words})
 	for i, child := range n.Children {
 		if i == len(n.Children)-1 {
-			lines = collect(lines, child, rest+"└─ ", rest+"   ")
+			lines = collectLines(lines, child, rest+"└─ ", rest+"   ")
 		} else {
-			lines = collect(lines, child, rest+"├─ ", rest+"│  ")
+			lines = collectLines(lines, child, rest+"├─ ", rest+"│  ")
 		}
 	}
 	return lines
 }
 
-// cut shortens a line to a width.
-func cut(text string, width int) string {
+// truncateLine shortens a line to a width.
+func truncateLine(text string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(text) <= width {
 		return text
 	}
 	return string([]rune(text)[:width-1]) + "…"
 }
 
-// paint colours the mark of a line and fades the branches before it.
-func paint(text string, n *Node) string {
+// colourLine colours the mark of a line and fades the branches before it.
+func colourLine(text string, n *Node) string {
 	sign := n.State.sign()
 	before, after, found := strings.Cut(text, sign)
 	if !found {

@@ -65,11 +65,11 @@ func Build(o Objects) []*Node {
 	for i := range o.Clusters {
 		c := &o.Clusters[i]
 		node := &Node{Kind: v1alpha1.KindTidbCluster, Name: c.Name, Facts: []string{c.Spec.Version}}
-		node.State, node.Why = state(c.Status.Conditions, c.Generation)
+		node.State, node.Why = readState(c.Status.Conditions, c.Generation)
 		if c.Status.Endpoint != "" {
 			node.Facts = append(node.Facts, "mysql "+c.Status.Endpoint)
 		}
-		node.Children = below(func(g v1alpha1.Group) bool { return umbrella(g) == c.Name })
+		node.Children = below(func(g v1alpha1.Group) bool { return ownerClusterName(g) == c.Name })
 		roots = append(roots, node)
 	}
 	named := map[string]bool{}
@@ -78,19 +78,19 @@ func Build(o Objects) []*Node {
 			continue
 		}
 		named[pd.GetName()] = true
-		if umbrella(pd) != "" {
+		if ownerClusterName(pd) != "" {
 			continue
 		}
 		node := groupNode(pd, o.Instances)
 		node.Children = append(node.Children, below(func(g v1alpha1.Group) bool {
-			return g.GroupKind() != v1alpha1.KindPDGroup && umbrella(g) == "" && g.PDGroupName() == pd.GetName()
+			return g.GroupKind() != v1alpha1.KindPDGroup && ownerClusterName(g) == "" && g.PDGroupName() == pd.GetName()
 		})...)
 		roots = append(roots, node)
 	}
-	return append(roots, below(func(g v1alpha1.Group) bool { return umbrella(g) == "" && !named[g.PDGroupName()] })...)
+	return append(roots, below(func(g v1alpha1.Group) bool { return ownerClusterName(g) == "" && !named[g.PDGroupName()] })...)
 }
 
-func umbrella(g v1alpha1.Group) string {
+func ownerClusterName(g v1alpha1.Group) string {
 	if owner := metav1.GetControllerOf(g); owner != nil && owner.Kind == v1alpha1.KindTidbCluster {
 		return owner.Name
 	}
@@ -101,7 +101,7 @@ func groupNode(g v1alpha1.Group, instances []v1alpha1.Instance) *Node {
 	status := g.GetGroupStatus()
 	node := &Node{Kind: g.GroupKind(), Name: g.GetName()}
 	node.Facts = []string{fmt.Sprintf("%d/%d", status.ReadyReplicas, g.GetReplicas())}
-	node.State, node.Why = state(status.Conditions, g.GetGeneration())
+	node.State, node.Why = readState(status.Conditions, g.GetGeneration())
 	var own []*v1alpha1.Instance
 	for i := range instances {
 		if in := &instances[i]; in.Spec.Group.Kind == g.GroupKind() && in.Spec.Group.Name == g.GetName() {
@@ -117,7 +117,7 @@ func groupNode(g v1alpha1.Group, instances []v1alpha1.Instance) *Node {
 
 func instanceNode(in *v1alpha1.Instance) *Node {
 	node := &Node{Kind: v1alpha1.KindInstance, Name: in.Name}
-	node.State, node.Why = state(in.Status.Conditions, in.Generation)
+	node.State, node.Why = readState(in.Status.Conditions, in.Generation)
 	if m := in.Status.Member; m != nil {
 		node.Facts = append(node.Facts, m.State)
 	}
@@ -127,13 +127,13 @@ func instanceNode(in *v1alpha1.Instance) *Node {
 	return node
 }
 
-// state reads the core conditions of an object.
-func state(conditions []metav1.Condition, generation int64) (State, string) {
-	if c := gate.Current(conditions, generation, v1alpha1.ConditionStalled); c != nil {
+// readState reads the core conditions of an object.
+func readState(conditions []metav1.Condition, generation int64) (State, string) {
+	if c := gate.FindCurrentCondition(conditions, generation, v1alpha1.ConditionStalled); c != nil {
 		return Stuck, c.Reason + ": " + c.Message
 	}
-	ready := gate.Current(conditions, generation, v1alpha1.ConditionReady)
-	upToDate := gate.Current(conditions, generation, v1alpha1.ConditionUpToDate)
+	ready := gate.FindCurrentCondition(conditions, generation, v1alpha1.ConditionReady)
+	upToDate := gate.FindCurrentCondition(conditions, generation, v1alpha1.ConditionUpToDate)
 	switch {
 	case ready == nil:
 		return Waiting, "no status yet: its operator has not seen it"
@@ -148,10 +148,10 @@ func state(conditions []metav1.Condition, generation int64) (State, string) {
 	return Good, ""
 }
 
-// Done reports whether every object of the trees is Good.
-func Done(nodes []*Node) bool {
+// IsAllGood reports whether every object of the trees is Good.
+func IsAllGood(nodes []*Node) bool {
 	for _, n := range nodes {
-		if n.State != Good || !Done(n.Children) {
+		if n.State != Good || !IsAllGood(n.Children) {
 			return false
 		}
 	}

@@ -69,7 +69,7 @@ func TestALineIsCutToTheTerminal(t *testing.T) {
 
 func TestATreeIsDoneWhenEveryObjectIsReadyAndUpToDate(t *testing.T) {
 	nodes := tree.Build(objects())
-	assert.False(t, tree.Done(nodes))
-	assert.True(t, tree.Done([]*tree.Node{{State: tree.Good, Children: []*tree.Node{{State: tree.Good}}}}))
-	assert.False(t, tree.Done([]*tree.Node{{State: tree.Good, Children: []*tree.Node{{State: tree.Serving}}}}))
+	assert.False(t, tree.IsAllGood(nodes))
+	assert.True(t, tree.IsAllGood([]*tree.Node{{State: tree.Good, Children: []*tree.Node{{State: tree.Good}}}}))
+	assert.False(t, tree.IsAllGood([]*tree.Node{{State: tree.Good, Children: []*tree.Node{{State: tree.Serving}}}}))
 }

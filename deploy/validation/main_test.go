@@ -50,7 +50,7 @@ func newNamespace(t *testing.T) string {
 	t.Helper()
 	c, err := client.New(plane.Config, client.Options{})
 	require.NoError(t, err)
-	return controlplane.Namespace(t, c)
+	return controlplane.CreateNamespace(t, c)
 }
 
 // valid returns the smallest valid object of a kind.

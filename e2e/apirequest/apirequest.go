@@ -38,8 +38,8 @@ func Writes(verb string) bool {
 	return verb == Create || verb == Update || verb == Patch || verb == Delete
 }
 
-// Of reads a request.
-func Of(req *http.Request) Request {
+// Parse reads a request.
+func Parse(req *http.Request) Request {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	skip := 2 // api/v1
 	if parts[0] == "apis" {
@@ -60,11 +60,11 @@ func Of(req *http.Request) Request {
 	if len(parts) > 2 {
 		out.Subresource = parts[2]
 	}
-	out.Verb = verb(req, out.Name)
+	out.Verb = findVerb(req, out.Name)
 	return out
 }
 
-func verb(req *http.Request, name string) string {
+func findVerb(req *http.Request, name string) string {
 	switch req.Method {
 	case http.MethodPost:
 		return Create

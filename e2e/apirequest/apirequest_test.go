@@ -29,7 +29,7 @@ func TestWhatARequestAsksFor(t *testing.T) {
 			method, url, _ := strings.Cut(asked, " ")
 			req, err := http.NewRequestWithContext(t.Context(), method, "https://127.0.0.1:6443"+url, http.NoBody)
 			require.NoError(t, err)
-			got := apirequest.Of(req)
+			got := apirequest.Parse(req)
 			assert.Equal(t, want, got)
 			assert.Equal(t, method != http.MethodGet, got.Writes())
 		})

@@ -25,9 +25,9 @@ type pkg struct {
 	Module       *struct{ Path string }
 }
 
-// list returns every package of a module and all that they depend on, tests
+// listPackages returns every package of a module and all that they depend on, tests
 // included, as the compiler sees them without go.work.
-func list(ctx context.Context, dir string) ([]pkg, error) {
+func listPackages(ctx context.Context, dir string) ([]pkg, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-tags", "e2e",
 		"-json=ImportPath,Name,Dir,Standard,Imports,TestImports,XTestImports,Module", "./...")
 	cmd.Dir = dir
@@ -56,7 +56,7 @@ func list(ctx context.Context, dir string) ([]pkg, error) {
 	}
 }
 
-// under says whether an import path is the given one or below it.
-func under(path, parent string) bool {
+// isUnder says whether an import path is the given one or below it.
+func isUnder(path, parent string) bool {
 	return path == parent || strings.HasPrefix(path, parent+"/")
 }

@@ -19,13 +19,13 @@ import (
 func TestEveryModuleImportsOnlyWhatTheTableAllows(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	for _, m := range table() {
+	for _, m := range importTable() {
 		t.Run(m.name, func(t *testing.T) {
-			packages, err := list(t.Context(), filepath.Join(root, m.name))
+			packages, err := listPackages(t.Context(), filepath.Join(root, m.name))
 			require.NoError(t, err)
 			owner := owners(packages)
 			for _, p := range packages {
-				if under(p.ImportPath, prefix+m.name) {
+				if isUnder(p.ImportPath, prefix+m.name) {
 					checkDirect(t, m, p, owner)
 				} else if sibling, ours := strings.CutPrefix(p.ImportPath, prefix); ours {
 					name, _, _ := strings.Cut(sibling, "/")
@@ -71,7 +71,7 @@ func checkDirect(t *testing.T, m module, p pkg, owner map[string]string) {
 // allowedExternal is a module's own list with those of its siblings.
 func allowedExternal(m module) []string {
 	allowed := slices.Clone(m.external)
-	for _, other := range table() {
+	for _, other := range importTable() {
 		if slices.Contains(m.siblings, other.name) {
 			allowed = append(allowed, other.external...)
 		}
@@ -82,7 +82,7 @@ func allowedExternal(m module) []string {
 func TestNoOperatorDependsOnAnother(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	packages, err := list(t.Context(), filepath.Join(root, "operators"))
+	packages, err := listPackages(t.Context(), filepath.Join(root, "operators"))
 	require.NoError(t, err)
 	operatorOf := func(path string) string {
 		rest, found := strings.CutPrefix(path, prefix+"operators/")
@@ -112,14 +112,14 @@ func TestNoOperatorDependsOnAnother(t *testing.T) {
 func TestDeployUsesOnlyPurePartsOfOperators(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	packages, err := list(t.Context(), filepath.Join(root, "deploy"))
+	packages, err := listPackages(t.Context(), filepath.Join(root, "deploy"))
 	require.NoError(t, err)
 	for _, p := range packages {
-		if !under(p.ImportPath, prefix+"deploy") {
+		if !isUnder(p.ImportPath, prefix+"deploy") {
 			continue
 		}
 		for _, path := range p.Imports {
-			if under(path, prefix+"operators") {
+			if isUnder(path, prefix+"operators") {
 				assert.True(t, strings.HasSuffix(path, "/controller"), "%s imports %s", p.ImportPath, path)
 			}
 		}
@@ -132,7 +132,7 @@ func TestModulesRequireTheSameVersions(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
 	required := map[string]map[string]string{} // by dependency, by module of ours
-	for _, m := range table() {
+	for _, m := range importTable() {
 		text, err := os.ReadFile(filepath.Join(root, m.name, "go.mod"))
 		require.NoError(t, err)
 		mod, err := modfile.Parse(m.name, text, nil)

@@ -18,8 +18,8 @@ type layer struct {
 	pure bool
 }
 
-// layers are the packages of the planner, each below those that use it.
-func layers() []layer {
+// plannerLayers are the packages of the planner, each below those that use it.
+func plannerLayers() []layer {
 	return []layer{
 		{name: "member", does: "questions about one Instance", pure: true},
 		{name: "observation", does: "the Snapshot that is decided from", uses: []string{"member"}, pure: true},
@@ -79,9 +79,9 @@ func operatorLayers() []layer {
 // as one can hold in the head.
 const maxLines = 1200
 
-// drawing is the picture of the layers in docs/architecture.md. An arrow points to what is
+// drawLayers is the picture of the layers in docs/architecture.md. An arrow points to what is
 // imported; one that follows from others is left out.
-func drawing(all []layer) string {
+func drawLayers(all []layer) string {
 	at := map[string]layer{}
 	for _, l := range all {
 		at[l.name] = l

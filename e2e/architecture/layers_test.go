@@ -19,11 +19,11 @@ import (
 func TestThePlannersPackagesAreAsTheyAreDrawn(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	all := layers()
+	all := plannerLayers()
 	checkLayers(t, root, "shared", all, besideLayers())
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	require.NoError(t, err)
-	assert.Contains(t, string(text), drawing(all), "docs/architecture.md does not draw the layers like this")
+	assert.Contains(t, string(text), drawLayers(all), "docs/architecture.md does not draw the layers like this")
 }
 
 // What an operator decides beside its controller imports downward only, and is pure where the
@@ -39,18 +39,18 @@ func TestThePackagesOfOperatorsAreAsTheTableHasThem(t *testing.T) {
 // programs and controllers, which have rules of their own.
 func checkLayers(t *testing.T, root, module string, tables ...[]layer) {
 	t.Helper()
-	packages, err := list(t.Context(), filepath.Join(root, module))
+	packages, err := listPackages(t.Context(), filepath.Join(root, module))
 	require.NoError(t, err)
 	for _, all := range tables {
 		checkTable(t, packages, module, all)
 	}
 	for _, p := range packages {
 		name, ours := strings.CutPrefix(p.ImportPath, prefix+module+"/")
-		if !ours || p.Name == "main" || under(name, "testkit") || strings.HasSuffix(name, "test") || strings.HasSuffix(name, "/controller") {
+		if !ours || p.Name == "main" || isUnder(name, "testkit") || strings.HasSuffix(name, "test") || strings.HasSuffix(name, "/controller") {
 			continue
 		}
 		named := slices.ContainsFunc(slices.Concat(tables...), func(l layer) bool { return l.name == name })
-		alone := module == "operators" && !slices.ContainsFunc(p.Imports, func(imported string) bool { return under(imported, prefix+module) })
+		alone := module == "operators" && !slices.ContainsFunc(p.Imports, func(imported string) bool { return isUnder(imported, prefix+module) })
 		assert.True(t, named || alone, "%s is in no table of layers.go or beside.go: add it below those that use it", p.ImportPath)
 	}
 }
@@ -69,7 +69,7 @@ func checkTable(t *testing.T, packages []pkg, module string, all []layer) {
 			if ours && slices.ContainsFunc(all, func(other layer) bool { return other.name == name }) {
 				uses = append(uses, name)
 			}
-			assert.False(t, l.pure && slices.ContainsFunc(impure(), func(i string) bool { return under(imported, i) && !slices.Contains(data(), imported) }), "%s is pure and imports %s", path, imported)
+			assert.False(t, l.pure && slices.ContainsFunc(impureImports(), func(i string) bool { return isUnder(imported, i) && !slices.Contains(data(), imported) }), "%s is pure and imports %s", path, imported)
 		}
 		slices.Sort(uses)
 		assert.Equal(t, l.uses, uses, "what %s imports, as the table of layers has it", path)

@@ -36,8 +36,8 @@ type Behaviour struct {
 	Lacks string `json:"lacks,omitempty"`
 }
 
-// Parity reads the behaviours from e2e/architecture/parity.yaml of the tree at root.
-func Parity(root string) ([]Behaviour, error) {
+// ReadParity reads the behaviours from e2e/architecture/parity.yaml of the tree at root.
+func ReadParity(root string) ([]Behaviour, error) {
 	text, err := os.ReadFile(filepath.Join(root, "e2e", "architecture", "parity.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("read behaviours: %w", err)
@@ -55,7 +55,7 @@ type kind struct {
 	count            int
 }
 
-func kinds() []kind {
+func behaviourKinds() []kind {
 	return []kind{
 		{"PD", "PD", 22}, {"KV", "TiKV", 29}, {"DB", "TiDB", 20}, {"FL", "TiFlash", 9},
 		{"CDC", "TiCDC", 3}, {"PX", "TiProxy", 4}, {"PMP", "Pump and Drainer", 1}, {"DM", "DM", 2},
@@ -64,10 +64,10 @@ func kinds() []kind {
 	}
 }
 
-// ids returns the ids of all behaviours, in their order.
-func ids() []string {
+// behaviourIDs returns the ids of all behaviours, in their order.
+func behaviourIDs() []string {
 	var out []string
-	for _, k := range kinds() {
+	for _, k := range behaviourKinds() {
 		for n := range k.count {
 			out = append(out, fmt.Sprintf("%s-%02d", k.letters, n+1))
 		}
@@ -86,8 +86,8 @@ type Place struct {
 // Places are the test functions of a tree, by name.
 type Places map[string][]Place
 
-// Tests finds every Test function of the tree at root.
-func Tests(root string) (Places, error) {
+// FindTests finds every Test function of the tree at root.
+func FindTests(root string) (Places, error) {
 	out := Places{}
 	tests, helpers := map[string][]*ast.FuncDecl{}, map[string]map[string]*ast.FuncDecl{} // by file, by folder and name
 	files := token.NewFileSet()
@@ -130,15 +130,15 @@ func Tests(root string) (Places, error) {
 	}
 	for _, file := range slices.Sorted(maps.Keys(tests)) {
 		for _, f := range tests[file] {
-			out[f.Name.Name] = append(out[f.Name.Name], Place{File: file, Asserts: asserts(f, helpers[filepath.Dir(file)], map[string]bool{})})
+			out[f.Name.Name] = append(out[f.Name.Name], Place{File: file, Asserts: makesAssertions(f, helpers[filepath.Dir(file)], map[string]bool{})})
 		}
 	}
 	return out, nil
 }
 
-// asserts tells whether a function calls testify or fails a test by itself, or one that
+// makesAssertions tells whether a function calls testify or fails a test by itself, or one that
 // it calls in its folder does.
-func asserts(f *ast.FuncDecl, helpers map[string]*ast.FuncDecl, seen map[string]bool) bool {
+func makesAssertions(f *ast.FuncDecl, helpers map[string]*ast.FuncDecl, seen map[string]bool) bool {
 	if seen[f.Name.Name] {
 		return false
 	}
@@ -155,7 +155,7 @@ func asserts(f *ast.FuncDecl, helpers map[string]*ast.FuncDecl, seen map[string]
 			found = of != nil && (of.Name == "assert" || of.Name == "require") || slices.Contains([]string{"Error", "Errorf", "Fatal", "Fatalf"}, called.Sel.Name) && len(call.Args) > 0
 		case *ast.Ident:
 			helper := helpers[called.Name]
-			found = helper != nil && asserts(helper, helpers, seen)
+			found = helper != nil && makesAssertions(helper, helpers, seen)
 		}
 		return !found
 	})
@@ -190,8 +190,8 @@ func cutLast(name string) (folder, test string) {
 	return name[:at], name[at+1:]
 }
 
-// Page returns docs/parity.md.
-func Page(all []Behaviour, tests Places) (string, error) {
+// RenderPage returns docs/parity.md.
+func RenderPage(all []Behaviour, tests Places) (string, error) {
 	totals := map[string]map[string]int{}
 	rows := map[string][]string{}
 	for _, b := range all {
@@ -200,11 +200,11 @@ func Page(all []Behaviour, tests Places) (string, error) {
 			totals[letters] = map[string]int{}
 		}
 		totals[letters][b.State]++
-		evidence, err := evidence(b, tests)
+		evidence, err := renderEvidence(b, tests)
 		if err != nil {
 			return "", err
 		}
-		rows[letters] = append(rows[letters], fmt.Sprintf("| %s | %s | %s | %s |", b.ID, cell(b.Does), b.State, evidence))
+		rows[letters] = append(rows[letters], fmt.Sprintf("| %s | %s | %s | %s |", b.ID, escapeCell(b.Does), b.State, evidence))
 	}
 	var out strings.Builder
 	out.WriteString(`<!-- Written by "make generate" from e2e/architecture/parity.yaml. Do not edit. -->
@@ -219,7 +219,7 @@ Evidence are tests and scenarios that fail without it. Unless a scenario begins 
 |---|---|---|---|---|
 `)
 	sum := map[string]int{}
-	for _, k := range kinds() {
+	for _, k := range behaviourKinds() {
 		of := totals[k.letters]
 		fmt.Fprintf(&out, "| %s | %d | %d | %d | %d |\n", k.heading, of[works], of[partly], of[absent], len(rows[k.letters]))
 		for state := range maps.Keys(of) {
@@ -227,14 +227,14 @@ Evidence are tests and scenarios that fail without it. Unless a scenario begins 
 		}
 	}
 	fmt.Fprintf(&out, "| **all** | **%d** | **%d** | **%d** | **%d** |\n", sum[works], sum[partly], sum[absent], len(all))
-	for _, k := range kinds() {
+	for _, k := range behaviourKinds() {
 		fmt.Fprintf(&out, "\n## %s\n\n| id | behaviour | state | evidence, and what is missing |\n|---|---|---|---|\n%s\n", k.heading, strings.Join(rows[k.letters], "\n"))
 	}
 	return out.String(), nil
 }
 
-// evidence is the last cell of a row.
-func evidence(b Behaviour, tests Places) (string, error) {
+// renderEvidence is the last cell of a row.
+func renderEvidence(b Behaviour, tests Places) (string, error) {
 	var parts []string
 	for _, name := range b.Tests {
 		if _, err := tests.Find(name); err != nil {
@@ -250,10 +250,10 @@ func evidence(b Behaviour, tests Places) (string, error) {
 		if b.State == partly {
 			word = "missing: "
 		}
-		parts = append(parts, word+cell(b.Lacks))
+		parts = append(parts, word+escapeCell(b.Lacks))
 	}
 	return strings.Join(parts, "<br>"), nil
 }
 
-// cell keeps a text within its cell.
-func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
+// escapeCell keeps a text within its cell.
+func escapeCell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }

@@ -61,9 +61,9 @@ func wrong(b Behaviour, tests Places, scenarios map[string][]string) []string {
 func TestEveryBehaviourIsShownOrSaidToBeMissing(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	all, err := Parity(root)
+	all, err := ReadParity(root)
 	require.NoError(t, err)
-	tests, err := Tests(root)
+	tests, err := FindTests(root)
 	require.NoError(t, err)
 	scenarios := bears(t)
 	var listed []string
@@ -75,8 +75,8 @@ func TestEveryBehaviourIsShownOrSaidToBeMissing(t *testing.T) {
 			t.Error(what)
 		}
 	}
-	require.Len(t, ids(), 120)
-	assert.Equal(t, ids(), listed, "each behaviour once, in order")
+	require.Len(t, behaviourIDs(), 120)
+	assert.Equal(t, behaviourIDs(), listed, "each behaviour once, in order")
 	for name, of := range scenarios {
 		for _, id := range of {
 			assert.True(t, slices.Contains(listed, id) || strings.HasPrefix(id, "P") && !strings.Contains(id, "-"), "scenario %s bears on %s, which is no promise and no behaviour", name, id)
@@ -84,7 +84,7 @@ func TestEveryBehaviourIsShownOrSaidToBeMissing(t *testing.T) {
 	}
 	t.Logf("%d behaviours: %v", len(all), count)
 
-	page, err := Page(all, tests)
+	page, err := RenderPage(all, tests)
 	require.NoError(t, err)
 	tree, err := os.ReadFile(filepath.Join(root, "docs", "parity.md"))
 	require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestRound(t *testing.T) { round(t) }
 func helper(t *testing.T) { require.True(t, true) }
 func round(t *testing.T) { round(t) }
 `), 0o600))
-	tests, err := Tests(root)
+	tests, err := FindTests(root)
 	require.NoError(t, err)
 	assert.Equal(t, Places{
 		"TestAsserts": {{File: "a_test.go", Asserts: true}},

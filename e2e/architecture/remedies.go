@@ -12,9 +12,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/remedy"
 )
 
-// quotes reports whether a test, or a function of its file that is no test, has a string
+// quotesText reports whether a test, or a function of its file that is no test, has a string
 // of a text.
-func quotes(root, file, test, format string) (bool, error) {
+func quotesText(root, file, test, format string) (bool, error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
 	if err != nil {
 		return false, fmt.Errorf("read test %s: %w", test, err)
@@ -28,7 +28,7 @@ func quotes(root, file, test, format string) (bool, error) {
 		ast.Inspect(f, func(node ast.Node) bool {
 			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 				text, err := strconv.Unquote(literal.Value)
-				found = found || err == nil && remedy.Quotes(text, format) > 0
+				found = found || err == nil && remedy.CountQuotedLetters(text, format) > 0
 			}
 			return !found
 		})
@@ -36,8 +36,8 @@ func quotes(root, file, test, format string) (bool, error) {
 	return found, nil
 }
 
-// unproved says what is wrong with the evidence of a text.
-func unproved(root string, e remedy.Evidence, tests Places, inRig map[string]bool) []string {
+// checkEvidence says what is wrong with the evidence of a text.
+func checkEvidence(root string, e remedy.Evidence, tests Places, inRig map[string]bool) []string {
 	var out []string
 	say := func(bad bool, what string) {
 		if bad {
@@ -58,7 +58,7 @@ func unproved(root string, e remedy.Evidence, tests Places, inRig map[string]boo
 			continue
 		}
 		_, short := cutLast(name)
-		has, err := quotes(root, place.File, short, e.Says)
+		has, err := quotesText(root, place.File, short, e.Says)
 		say(err != nil || !has, name+" does not look for it")
 	}
 	return out

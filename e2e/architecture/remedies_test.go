@@ -16,12 +16,12 @@ import (
 func TestP11EveryCommandOfAMessageIsProvedToBeRight(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	printed, err := remedy.Printed(root)
+	printed, err := remedy.ListTexts(root)
 	require.NoError(t, err)
 	require.NotEmpty(t, printed)
-	all, err := remedy.All()
+	all, err := remedy.ListEvidence()
 	require.NoError(t, err)
-	tests, err := Tests(root)
+	tests, err := FindTests(root)
 	require.NoError(t, err)
 	scenarios, err := scenario.Load()
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestP11EveryCommandOfAMessageIsProvedToBeRight(t *testing.T) {
 		assert.False(t, known[e.Says], "e2e/remedy/remedies.yaml has it twice: %q", e.Says)
 		known[e.Says] = true
 		count[e.How]++
-		for _, what := range unproved(root, e, tests, inRig) {
+		for _, what := range checkEvidence(root, e, tests, inRig) {
 			t.Error(what)
 		}
 	}
@@ -71,7 +71,7 @@ func TestTheEvidenceOfACommandIsHeldToItsWord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.e.Says = says
-			said := unproved(root, c.e, tests, map[string]bool{"story": true, "real": false})
+			said := checkEvidence(root, c.e, tests, map[string]bool{"story": true, "real": false})
 			if c.says == "" {
 				assert.Empty(t, said)
 				return
@@ -80,6 +80,6 @@ func TestTheEvidenceOfACommandIsHeldToItsWord(t *testing.T) {
 			assert.Contains(t, said[0], c.says)
 		})
 	}
-	assert.Contains(t, unproved(root, remedy.Evidence{Says: "kubectl %s", How: remedy.Taken, Tests: []string{"TestTroubleshootingTellsWhatToDoAboutEveryReason"}, Why: "x"},
+	assert.Contains(t, checkEvidence(root, remedy.Evidence{Says: "kubectl %s", How: remedy.Taken, Tests: []string{"TestTroubleshootingTellsWhatToDoAboutEveryReason"}, Why: "x"},
 		Places{"TestTroubleshootingTellsWhatToDoAboutEveryReason": {{File: "e2e/architecture/reasons_test.go"}}}, nil)[0], "does not look for it")
 }

@@ -71,8 +71,8 @@ func TestPureFilesReachNothing(t *testing.T) {
 			for _, imported := range file.Imports {
 				importPath, err := strconv.Unquote(imported.Path.Value)
 				require.NoError(t, err)
-				for _, bad := range impure() {
-					assert.False(t, under(importPath, bad), "%s imports %s", where, importPath)
+				for _, bad := range impureImports() {
+					assert.False(t, isUnder(importPath, bad), "%s imports %s", where, importPath)
 				}
 			}
 			for _, clock := range []string{"Now", "Since", "Until", "After", "NewTimer", "NewTicker"} {
@@ -224,7 +224,7 @@ func eachParsed(t *testing.T, visit func(path string, set *token.FileSet, file *
 	t.Helper()
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	for _, m := range table() {
+	for _, m := range importTable() {
 		err := filepath.WalkDir(filepath.Join(root, m.name), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -17,8 +17,8 @@ type module struct {
 	anything bool
 }
 
-// table is the import table.
-func table() []module {
+// importTable is the import table.
+func importTable() []module {
 	testing := []string{"github.com/stretchr/testify", "pgregory.net/rapid"}
 	return []module{
 		{
@@ -96,9 +96,9 @@ func table() []module {
 // pureFiles are the files of an operator that decide and do nothing else.
 func pureFiles() []string { return []string{"plan.go", "report.go", "safe.go", "template.go"} }
 
-// impure are import paths, with all below them, through which a file could read
+// impureImports are import paths, with all below them, through which a file could read
 // or change the world. Names and types of Kubernetes objects are data.
-func impure() []string {
+func impureImports() []string {
 	return []string{
 		"context", "crypto/rand", "io/fs", "k8s.io/client-go", "math/rand", "net", "os",
 		"sigs.k8s.io/controller-runtime", "syscall",

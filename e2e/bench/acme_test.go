@@ -90,7 +90,7 @@ func runAcme(ctx context.Context, role, kubeconfig string) error {
 // each does something for each object, again with each version until it is done.
 func (a *acme) each(resource schema.GroupVersionResource, do func(*unstructured.Unstructured) (bool, error)) error {
 	informers := dynamicinformer.NewDynamicSharedInformerFactory(a.dynamic, 0)
-	_, err := informers.ForResource(resource).Informer().AddEventHandler(objects.Handler(func(o *unstructured.Unstructured, there bool) {
+	_, err := informers.ForResource(resource).Informer().AddEventHandler(objects.NewHandler(func(o *unstructured.Unstructured, there bool) {
 		if !there || a.done[o.GetName()] {
 			return
 		}
@@ -150,7 +150,7 @@ func (a *acme) tellPhase(set *unstructured.Unstructured) (bool, error) {
 // The other operator works by StatefulSets, in two processes, and a cluster of it is two objects.
 func TestAnotherOperatorIsMeasuredBesideOursInOneRun(t *testing.T) {
 	t.Parallel()
-	adapters, err := Adapters("testdata/acme.yaml")
+	adapters, err := LoadAdapters("testdata/acme.yaml")
 	require.NoError(t, err)
 	const clusters = 2
 	all, err := MeasureSideBySide(t.Context(), adapters, []Case{{Clusters: clusters}})
@@ -159,7 +159,7 @@ func TestAnotherOperatorIsMeasuredBesideOursInOneRun(t *testing.T) {
 	ours, theirs := all[0], all[1]
 
 	least := 0
-	for _, w := range Budget() {
+	for _, w := range StartBudget() {
 		least += w.AtLeast
 	}
 	assert.GreaterOrEqual(t, ours.Start.Writes, clusters*least)

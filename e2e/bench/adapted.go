@@ -55,9 +55,9 @@ func (u Usage) since(before Usage) Usage {
 	return Usage{Writes: u.Writes - before.Writes, Reads: u.Reads - before.Reads, Leases: u.Leases - before.Leases, Processor: u.Processor - before.Processor}
 }
 
-// Adapters are ours, and then those of files.
-func Adapters(files ...string) ([]Adapter, error) {
-	out := []Adapter{Ours()}
+// LoadAdapters are ours, and then those of files.
+func LoadAdapters(files ...string) ([]Adapter, error) {
+	out := []Adapter{SuiteAdapter()}
 	for _, file := range files {
 		a, err := ReadAdapter(file)
 		if err != nil {
@@ -104,10 +104,10 @@ const (
 func (a Adapted) figures() string {
 	n, idle := float64(a.Clusters), "–"
 	if a.IdleFor > 0 {
-		idle = fmt.Sprintf("%d (%d), %d, %.0f in %s", a.Idle.Writes, a.Idle.Leases, a.Idle.Reads, ms(a.Idle.Processor), a.IdleFor)
+		idle = fmt.Sprintf("%d (%d), %d, %.0f in %s", a.Idle.Writes, a.Idle.Leases, a.Idle.Reads, toMilliseconds(a.Idle.Processor), a.IdleFor)
 	}
 	return fmt.Sprintf("%d | %.1f | %.1f (%.1f) | %.1f | %.0f | %d (%d) | %s", a.Clusters, a.Took.Seconds(),
-		float64(a.Start.Writes)/n, float64(a.Start.Leases)/n, float64(a.Start.Reads)/n, ms(a.Start.Processor)/n, a.Memory>>20, a.Whole>>20, idle)
+		float64(a.Start.Writes)/n, float64(a.Start.Leases)/n, float64(a.Start.Reads)/n, toMilliseconds(a.Start.Processor)/n, a.Memory>>20, a.Whole>>20, idle)
 }
 
 // adaptedTable sets operators beside each other that were measured in one run.
@@ -264,7 +264,7 @@ func (m *adapted) start(ctx context.Context) error {
 			env[name] = places.Replace(value)
 		}
 		within, cancel := context.WithCancel(ctx)
-		cmd := command(within, program, env)
+		cmd := newCommand(within, program, env)
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Start(); err != nil {
@@ -301,14 +301,14 @@ func (m *adapted) access(name string) (string, error) {
 		return "", err
 	}
 	file := filepath.Join(m.dir, name+".kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfig(config), file); err != nil {
+	if err := clientcmd.WriteToFile(renderKubeconfig(config), file); err != nil {
 		return "", fmt.Errorf("write kubeconfig of process %s: %w", name, err)
 	}
 	return file, nil
 }
 
-// kubeconfig is the file that says what a configuration says.
-func kubeconfig(config *rest.Config) clientcmdapi.Config {
+// renderKubeconfig is the file that says what a configuration says.
+func renderKubeconfig(config *rest.Config) clientcmdapi.Config {
 	const name = "bench"
 	out := *clientcmdapi.NewConfig()
 	out.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
@@ -321,7 +321,7 @@ func kubeconfig(config *rest.Config) clientcmdapi.Config {
 // measure brings clusters up and watches the processes.
 func (m *adapted) measure(ctx context.Context, c Case) (Adapted, error) {
 	out := Adapted{Name: m.adapter.Name, Clusters: c.Clusters, IdleFor: c.Idle}
-	if err := m.meanwhile(ctx, func(ctx context.Context) error { return idle(ctx, warm) }); err != nil {
+	if err := m.meanwhile(ctx, func(ctx context.Context) error { return waitFor(ctx, warm) }); err != nil {
 		return out, err
 	}
 	before, err := m.used()
@@ -333,14 +333,14 @@ func (m *adapted) measure(ctx context.Context, c Case) (Adapted, error) {
 		return out, err
 	}
 	out.Took = time.Since(began)
-	if err := m.meanwhile(ctx, func(ctx context.Context) error { return idle(ctx, settled) }); err != nil {
+	if err := m.meanwhile(ctx, func(ctx context.Context) error { return waitFor(ctx, settled) }); err != nil {
 		return out, err
 	}
 	up, err := m.used()
 	if err != nil {
 		return out, err
 	}
-	if err := m.meanwhile(ctx, func(ctx context.Context) error { return idle(ctx, c.Idle) }); err != nil {
+	if err := m.meanwhile(ctx, func(ctx context.Context) error { return waitFor(ctx, c.Idle) }); err != nil {
 		return out, err
 	}
 	after, err := m.used()

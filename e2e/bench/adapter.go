@@ -235,8 +235,8 @@ func checkObject(o *unstructured.Unstructured, name, namespace string) error {
 	return nil
 }
 
-// ready reports whether the object of a cluster that is looked at says so.
-func (r AdapterReady) ready(o *unstructured.Unstructured) bool {
+// isReady reports whether the object of a cluster that is looked at says so.
+func (r AdapterReady) isReady(o *unstructured.Unstructured) bool {
 	if o == nil {
 		return false
 	}
@@ -251,8 +251,8 @@ func (r AdapterReady) ready(o *unstructured.Unstructured) bool {
 	return path.Parse(r.Path) == nil && path.Execute(&out, o.Object) == nil && out.String() == r.Value
 }
 
-// Ours is the suite, with each operator in a process of its own.
-func Ours() Adapter {
+// SuiteAdapter is the suite, with each operator in a process of its own.
+func SuiteAdapter() Adapter {
 	a := Adapter{
 		Name:    "tidb-groups",
 		Cluster: ourCluster,
@@ -262,7 +262,7 @@ func Ours() Adapter {
 		a.Processes = append(a.Processes, AdapterProcess{
 			Name:    name,
 			Command: []string{placeBench, OperatorCommand, name, placeKubeconfig, placeDatabases},
-			Env:     heap(name),
+			Env:     heapEnvironment(name),
 		})
 	}
 	return a

@@ -24,7 +24,7 @@ func TestAnotherOperatorIsMeasuredByItsAdapter(t *testing.T) {
 	require.NoError(t, err)
 
 	least := 0
-	for _, w := range Budget() {
+	for _, w := range StartBudget() {
 		least += w.AtLeast
 	}
 	assert.GreaterOrEqual(t, got.Start.Writes, least, "the audit log has all that the budget names")
@@ -104,12 +104,12 @@ func TestAClusterIsReadyWhenAllHolds(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
 		"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Stalled", "status": "False"}},
 	}}}
-	assert.True(t, AdapterReady{Condition: "Ready", Path: "{.status.phase}", Value: "Running"}.ready(o))
-	assert.True(t, AdapterReady{Pods: 3}.ready(o), "pods are counted apart")
+	assert.True(t, AdapterReady{Condition: "Ready", Path: "{.status.phase}", Value: "Running"}.isReady(o))
+	assert.True(t, AdapterReady{Pods: 3}.isReady(o), "pods are counted apart")
 	for _, r := range []AdapterReady{{Condition: "Stalled"}, {Condition: "Other"}, {Path: "{.status.phase}", Value: "Run"}, {Path: "{.status.none}", Value: "x"}, {Condition: "Ready", Path: "{.status.phase}", Value: "Run"}} {
-		assert.False(t, r.ready(o), "%+v", r)
+		assert.False(t, r.isReady(o), "%+v", r)
 	}
-	assert.False(t, AdapterReady{Pods: 3}.ready(nil))
+	assert.False(t, AdapterReady{Pods: 3}.isReady(nil))
 }
 
 func TestAClusterIsAllObjectsAndOneOfThemIsLookedAt(t *testing.T) {
@@ -163,7 +163,7 @@ func TestKubernetesKnowsTheControllersThatAnAdapterMayName(t *testing.T) {
 }
 
 func TestOursIsACompleteAdapter(t *testing.T) {
-	require.NoError(t, Ours().check())
+	require.NoError(t, SuiteAdapter().check())
 }
 
 func TestRequestsAreCountedByUserAgent(t *testing.T) {

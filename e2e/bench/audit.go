@@ -77,8 +77,8 @@ func (a audit) entries(from int) (all []audited, to int, err error) {
 	return all, to, nil
 }
 
-// of reports whether the user agent begins as one of these; as any if there are none.
-func (e audited) of(agents []string) bool {
+// isFromAgents reports whether the user agent begins as one of these; as any if there are none.
+func (e audited) isFromAgents(agents []string) bool {
 	return len(agents) == 0 || slices.ContainsFunc(agents, func(begin string) bool { return strings.HasPrefix(e.UserAgent, begin) })
 }
 
@@ -93,7 +93,7 @@ func (a audit) counts(agents []string) (out Usage, err error) {
 		if e.Verb == "deletecollection" {
 			e.Verb = apirequest.Delete
 		}
-		if e.ObjectRef == nil || e.Stage != stageOf(e.Verb) || !e.of(agents) {
+		if e.ObjectRef == nil || e.Stage != stageOf(e.Verb) || !e.isFromAgents(agents) {
 			continue
 		}
 		request := scenario.Request{Verb: e.Verb, Resource: e.ObjectRef.Resource}

@@ -76,8 +76,8 @@ func (b Bad) Check() error {
 	return fmt.Errorf("%.1f writes a minute for each cluster that cannot become Ready, more than %d are a loop: %s", b.perMinute(), loop, strings.Join(most, ", "))
 }
 
-// Divide says how many of so many clusters are good and bad, if one in every so many is bad.
-func Divide(clusters, every int) (good, bad int, err error) {
+// SplitClusters says how many of so many clusters are good and bad, if one in every so many is bad.
+func SplitClusters(clusters, every int) (good, bad int, err error) {
 	bad = clusters / max(every, 1)
 	if every < 2 || bad == 0 {
 		return 0, 0, fmt.Errorf("-bad %d with -clusters %d: one cluster in so many is bad, at least one of each has to be there: try -clusters 10 -bad 10", every, clusters)
@@ -92,7 +92,7 @@ func MeasureBad(ctx context.Context, plane *controlplane.ControlPlane, c Case, e
 }
 
 func measureBad(ctx context.Context, plane *controlplane.ControlPlane, c Case, every int, settle time.Duration) (out Bad, err error) {
-	if out.Good, out.Bad, err = Divide(c.Clusters, every); err != nil {
+	if out.Good, out.Bad, err = SplitClusters(c.Clusters, every); err != nil {
 		return out, err
 	}
 	if c.Idle == 0 {
@@ -118,7 +118,7 @@ func measureBad(ctx context.Context, plane *controlplane.ControlPlane, c Case, e
 	if err := out.measure(ctx, beside{good, bad}, c, settle); err != nil {
 		return out, err
 	}
-	return out, errors.Join(wrong(good.Observed()), wrong(bad.Observed()))
+	return out, errors.Join(observedError(good.Observed()), observedError(bad.Observed()))
 }
 
 // beside are the rigs of clusters that can and that cannot become Ready.
@@ -141,7 +141,7 @@ func (b *Bad) measure(ctx context.Context, r beside, c Case, settle time.Duratio
 	if err := bad.Await(ctx, b.said); err != nil {
 		return fmt.Errorf("wait until bad clusters say why they cannot be Ready: %w", err)
 	}
-	if err := idle(ctx, settle); err != nil {
+	if err := waitFor(ctx, settle); err != nil {
 		return err
 	}
 	written := func() (int, int) {
@@ -150,7 +150,7 @@ func (b *Bad) measure(ctx context.Context, r beside, c Case, settle time.Duratio
 	b.GoodWrites, b.BadWrites = written()
 	before := good.Requests.Counts()
 	began = time.Now()
-	if err := idle(ctx, c.Idle); err != nil {
+	if err := waitFor(ctx, c.Idle); err != nil {
 		return err
 	}
 	b.Watched = time.Since(began)
@@ -164,7 +164,7 @@ func (b *Bad) measure(ctx context.Context, r beside, c Case, settle time.Duratio
 func (b *Bad) said(o rig.Objects) error {
 	for at := range b.Bad {
 		kind, name, reason := v1alpha1.KindPDGroup, badName(at)+"-pd", v1alpha1.ReasonImagePullFailed
-		if crashes(at) {
+		if crashesTiKV(at) {
 			kind, name, reason = v1alpha1.KindTiKVGroup, badName(at)+"-tikv", v1alpha1.ReasonContainerCrashing
 		}
 		if err := o.Says(kind, name, v1alpha1.ConditionUpToDate, reason); err != nil {
@@ -176,13 +176,13 @@ func (b *Bad) said(o rig.Objects) error {
 
 func badName(at int) string { return fmt.Sprintf("bad%d", at) }
 
-// crashes says whether the TiKV of a bad cluster ends whenever it is started, as every other
+// crashesTiKV says whether the TiKV of a bad cluster ends whenever it is started, as every other
 // one's does; the image of the others' PD cannot be pulled.
-func crashes(at int) bool { return at%2 == 0 }
+func crashesTiKV(at int) bool { return at%2 == 0 }
 
 func createBad(ctx context.Context, r *rig.Rig, at int) error {
-	c := cluster(badName(at), r.Namespace())
-	if crashes(at) {
+	c := newCluster(badName(at), r.Namespace())
+	if crashesTiKV(at) {
 		c.Spec.TiKV[0].Config = "[backup]\nnum-threads = \"many\"\n"
 	} else {
 		c.Spec.PD.Image = "pingcap/pd:bad"

@@ -21,7 +21,7 @@ func TestABadClusterWritesNothingInALoop(t *testing.T) {
 	assert.Positive(t, found.BadWrites)
 	assert.Zero(t, found.GoodLater)
 	most := 0
-	for _, w := range Budget() {
+	for _, w := range StartBudget() {
 		most += w.Most
 	}
 	assert.LessOrEqual(t, found.GoodWrites, most, "the budget of a cluster that nothing stands beside")
@@ -29,12 +29,12 @@ func TestABadClusterWritesNothingInALoop(t *testing.T) {
 
 func TestOneClusterInSoManyIsBad(t *testing.T) {
 	for _, c := range []struct{ clusters, every, good, bad int }{{10, 10, 9, 1}, {100, 10, 90, 10}, {4, 2, 2, 2}, {19, 10, 18, 1}} {
-		good, bad, err := Divide(c.clusters, c.every)
+		good, bad, err := SplitClusters(c.clusters, c.every)
 		require.NoError(t, err)
 		assert.Equal(t, []int{c.good, c.bad}, []int{good, bad})
 	}
 	for _, c := range []struct{ clusters, every int }{{9, 10}, {1, 1}, {4, 1}, {4, -2}} {
-		_, _, err := Divide(c.clusters, c.every)
+		_, _, err := SplitClusters(c.clusters, c.every)
 		require.ErrorContains(t, err, "try -clusters 10 -bad 10")
 	}
 }

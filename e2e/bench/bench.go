@@ -158,22 +158,22 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 		result.Changes, err = c.changes.next()
 	}
 	if err == nil && c.Idle > 0 {
-		result.Idle, err = optional(m.measure(func() error { return idle(ctx, c.Idle) }))
+		result.Idle, err = optionalCost(m.measure(func() error { return waitFor(ctx, c.Idle) }))
 	}
 	if err == nil && c.Restart {
-		result.Restart, err = optional(m.measure(func() error { return restart(ctx, r) }))
+		result.Restart, err = optionalCost(m.measure(func() error { return restartAndWatch(ctx, r) }))
 	}
 	if err == nil && c.Stores > 0 {
-		result.Roll, err = optional(m.measure(func() error { return roll(ctx, r, c) }))
+		result.Roll, err = optionalCost(m.measure(func() error { return rollStores(ctx, r, c) }))
 	}
 	seen := r.Observed()
 	err = errors.Join(err, r.StopOperators(context.WithoutCancel(ctx), r.Running()...))
-	return result, judge(err, seen, c.Clusters)
+	return result, checkObserved(err, seen, c.Clusters)
 }
 
-// judge adds to how a run with so many clusters ended what should not have been.
-func judge(err error, seen scenario.Observed, clusters int) error {
-	err = errors.Join(err, wrong(seen))
+// checkObserved adds to how a run with so many clusters ended what should not have been.
+func checkObserved(err error, seen scenario.Observed, clusters int) error {
+	err = errors.Join(err, observedError(seen))
 	births := 0
 	for _, n := range seen.Births {
 		births += n
@@ -184,8 +184,8 @@ func judge(err error, seen scenario.Observed, clusters int) error {
 	return err
 }
 
-// wrong is an error that names the alarms and violations that were seen.
-func wrong(seen scenario.Observed) error {
+// observedError is an error that names the alarms and violations that were seen.
+func observedError(seen scenario.Observed) error {
 	var errs []error
 	for _, what := range append(seen.Alarms, seen.Violations...) {
 		errs = append(errs, errors.New(what))
@@ -193,12 +193,12 @@ func wrong(seen scenario.Observed) error {
 	return errors.Join(errs...)
 }
 
-func optional(c Cost, err error) (*Cost, error) { return &c, err }
+func optionalCost(c Cost, err error) (*Cost, error) { return &c, err }
 
 // bringUp creates clusters and waits until all are Ready and nothing is left to do.
 func bringUp(ctx context.Context, r *rig.Rig, of Case) error {
 	for at := range of.Clusters {
-		c := cluster(clusterName(at), r.Namespace())
+		c := newCluster(clusterName(at), r.Namespace())
 		if of.Stores > 0 {
 			withStores(c, of.Stores)
 		}
@@ -206,15 +206,15 @@ func bringUp(ctx context.Context, r *rig.Rig, of Case) error {
 			c.Spec.TLS = &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}}
 			c.Spec.TiDB[0].TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}
 		}
-		if err := create(ctx, r, c); err != nil {
+		if err := createCluster(ctx, r, c); err != nil {
 			return err
 		}
 	}
 	return awaitAll(ctx, r, of)
 }
 
-// create makes a cluster as a user does.
-func create(ctx context.Context, r *rig.Rig, c *v1alpha1.TidbCluster) error {
+// createCluster makes a cluster as a user does.
+func createCluster(ctx context.Context, r *rig.Rig, c *v1alpha1.TidbCluster) error {
 	if err := r.User().Create(ctx, c, client.FieldOwner("user")); err != nil {
 		return fmt.Errorf("create TidbCluster %s: %w", c.Name, err)
 	}
@@ -252,8 +252,8 @@ func eachOnce(many int, check func(o rig.Objects, at int) error) func(rig.Object
 	}
 }
 
-// idle waits while nothing changes.
-func idle(ctx context.Context, period time.Duration) error {
+// waitFor waits while nothing changes.
+func waitFor(ctx context.Context, period time.Duration) error {
 	timer := time.NewTimer(period)
 	defer timer.Stop()
 	select {
@@ -268,24 +268,24 @@ func idle(ctx context.Context, period time.Duration) error {
 // their caches and queued every object.
 const settled = 10 * time.Second
 
-// restart stops all operators, starts them again and watches them.
-func restart(ctx context.Context, r *rig.Rig) error {
-	if err := restarted(ctx, r); err != nil {
+// restartAndWatch stops all operators, starts them again and watches them.
+func restartAndWatch(ctx context.Context, r *rig.Rig) error {
+	if err := restartOperators(ctx, r); err != nil {
 		return err
 	}
-	return idle(ctx, settled)
+	return waitFor(ctx, settled)
 }
 
-// restarted stops all operators and starts them again.
-func restarted(ctx context.Context, r *rig.Rig) error {
+// restartOperators stops all operators and starts them again.
+func restartOperators(ctx context.Context, r *rig.Rig) error {
 	if err := r.StopOperators(ctx, rig.Operators()...); err != nil {
 		return err
 	}
 	return r.StartOperators(ctx, rig.Operators()...)
 }
 
-// cluster returns a TidbCluster of 3 PD, 3 TiKV and 2 TiDB.
-func cluster(name, namespace string) *v1alpha1.TidbCluster {
+// newCluster returns a TidbCluster of 3 PD, 3 TiKV and 2 TiDB.
+func newCluster(name, namespace string) *v1alpha1.TidbCluster {
 	data := []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
 	c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
 	c.Spec.Version = oldVersion

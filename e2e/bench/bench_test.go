@@ -85,11 +85,11 @@ func TestACountThatGrewIsARegressionAndATimeIsNone(t *testing.T) {
 func TestTheLastRunWithFiguresIsTheOneToCompareWith(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "performance.json")
 	require.NoError(t, os.WriteFile(file, []byte(`[{"commit": "1", "results": [{"clusters": 1}]}, {"commit": "2", "results": [{"clusters": 8}]}, {"commit": "3", "processes": [{"clusters": 1}]}]`), 0o600))
-	last, err := Last(file)
+	last, err := LastRun(file)
 	require.NoError(t, err)
 	assert.Equal(t, "2", last.Commit)
 	require.NoError(t, os.WriteFile(file, []byte(`[]`), 0o600))
-	_, err = Last(file)
+	_, err = LastRun(file)
 	require.ErrorContains(t, err, "no run with figures")
 }
 
@@ -101,10 +101,10 @@ func TestOperationsOnAClusterStayWithinTheirBudgets(t *testing.T) {
 	var measured []string
 	for _, m := range all {
 		measured = append(measured, m.Operation)
-		assert.Empty(t, Excess(onABusyMachine(Budgeted(m.Operation)), m.Cost), "%s", m)
+		assert.Empty(t, Excess(onABusyMachine(FindOperation(m.Operation)), m.Cost), "%s", m)
 	}
 	var budgeted []string
-	for _, o := range Budgets() {
+	for _, o := range BudgetedOperations() {
 		budgeted = append(budgeted, o.Name)
 	}
 	assert.Equal(t, budgeted, append([]string{startCluster}, measured...), "each budget is held, and no operation is without one")
@@ -138,7 +138,7 @@ func onABusyMachine(o Operation) Operation {
 }
 
 func TestEachKindOfWriteHasOneLineInABudget(t *testing.T) {
-	for _, o := range Budgets() {
+	for _, o := range BudgetedOperations() {
 		t.Run(o.Name, func(t *testing.T) {
 			assert.NotEmpty(t, o.What)
 			requests := map[rig.Request]int{}
@@ -156,7 +156,7 @@ func TestEachKindOfWriteHasOneLineInABudget(t *testing.T) {
 				assert.Greater(t, n.Most, n.Seen, controller)
 			}
 			assert.Empty(t, Excess(o, Cost{Requests: requests}))
-			assert.Equal(t, o, Budgeted(o.Name))
+			assert.Equal(t, o, FindOperation(o.Name))
 		})
 	}
 }
@@ -187,7 +187,7 @@ func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
 	assert.NotContains(t, Excess(budget, Cost{Requests: requests, Conflicts: refused}), "tikvgroup: patch instances: 4 times, not 3")
 
 	assert.Equal(t, []string{"tikvgroup: patch instances: 4 times, which no line of the budget allows"},
-		Excess(Budgeted("nothing of the kind"), Cost{Requests: map[rig.Request]int{{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}: 4}}))
+		Excess(FindOperation("nothing of the kind"), Cost{Requests: map[rig.Request]int{{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}: 4}}))
 }
 
 func TestBudgetsAreOnThePage(t *testing.T) {
@@ -213,7 +213,7 @@ func TestTheProcessorTimeIsTheOperatorsThatUsedIt(t *testing.T) {
 		}
 		return out
 	}
-	by, functions := share(&profile.Profile{
+	by, functions := sumProfile(&profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "samples"}, {Type: "cpu"}},
 		Sample: []*profile.Sample{
 			sample(10, "tikvgroup", function("plan"), function("reconcile")),

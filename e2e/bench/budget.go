@@ -39,8 +39,8 @@ type Reconciled struct {
 	Seen, Most int
 }
 
-// Budget lists every write of the start of a cluster of 3 PD, 3 TiKV and 2 TiDB.
-func Budget() []Write {
+// StartBudget lists every write of the start of a cluster of 3 PD, 3 TiKV and 2 TiDB.
+func StartBudget() []Write {
 	out := []Write{
 		{"tidbcluster", "patch", "pdgroups", 1, 1, "the group"},
 		{"tidbcluster", "patch", "tikvgroups", 1, 1, "the group"},
@@ -140,5 +140,5 @@ func (w Write) span() string {
 
 // Start is the start of a cluster of 3 PD, 3 TiKV and 2 TiDB.
 func Start() Operation {
-	return Operation{Name: startCluster, What: "A user creates a TidbCluster.", Writes: Budget(), Reconciles: reconciledBy(123, 20, 53, 51, 43)}
+	return Operation{Name: startCluster, What: "A user creates a TidbCluster.", Writes: StartBudget(), Reconciles: reconciledBy(123, 20, 53, 51, 43)}
 }

@@ -25,12 +25,12 @@ const (
 	whyLate    = "a server that answers late counts as one that does not, and serves again: on a busy machine alone"
 )
 
-// Budgets are the operations that have one: the start of a cluster, and what is done to it then,
+// BudgetedOperations are the operations that have one: the start of a cluster, and what is done to it then,
 // in the order in which it is measured.
 //
 // The numbers are those of six runs on two processors with other work. Of statuses there
 // may be one more for each member where something takes long, and one less where two came together.
-func Budgets() []Operation {
+func BudgetedOperations() []Operation {
 	return []Operation{
 		Start(),
 		scaleOutTiDBBudget(), scaleInTiDBBudget(), scaleOutTiKVBudget(), scaleInTiKVBudget(),
@@ -41,9 +41,9 @@ func Budgets() []Operation {
 	}
 }
 
-// Budgeted is the operation of a name, without any budget if there is none of the name.
-func Budgeted(name string) Operation {
-	for _, o := range Budgets() {
+// FindOperation is the operation of a name, without any budget if there is none of the name.
+func FindOperation(name string) Operation {
+	for _, o := range BudgetedOperations() {
 		if o.Name == name {
 			return o
 		}

@@ -114,7 +114,7 @@ func (c *changes) change(e audited) Change {
 	key := object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
 	if before := c.last[key]; before != nil && before.GetUID() == object.GetUID() && e.Verb != apirequest.Create {
 		fields := map[string]bool{}
-		differ("", before.Object, object.Object, fields)
+		recordDifferences("", before.Object, object.Object, fields)
 		out.Fields = strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
 	}
 	c.last[key] = object
@@ -130,8 +130,8 @@ func writerOf(agent string) string {
 	return name
 }
 
-// differ notes the paths of what differs between two values.
-func differ(path string, before, after any, into map[string]bool) {
+// recordDifferences notes the paths of what differs between two values.
+func recordDifferences(path string, before, after any, into map[string]bool) {
 	switch path {
 	case ".metadata.managedFields", ".metadata.resourceVersion", ".metadata.generation":
 		return
@@ -142,34 +142,34 @@ func differ(path string, before, after any, into map[string]bool) {
 	b, wasMap := before.(map[string]any)
 	a, isMap := after.(map[string]any)
 	if wasMap || isMap {
-		for _, key := range slices.Sorted(maps.Keys(union(b, a))) {
-			differ(path+"."+key, b[key], a[key], into)
+		for _, key := range slices.Sorted(maps.Keys(mergeMaps(b, a))) {
+			recordDifferences(path+"."+key, b[key], a[key], into)
 		}
 		return
 	}
 	if path == ".status.conditions" {
 		b, a := byType(before), byType(after)
-		for _, name := range slices.Sorted(maps.Keys(union(b, a))) {
-			condition(name, b[name], a[name], into)
+		for _, name := range slices.Sorted(maps.Keys(mergeMaps(b, a))) {
+			recordCondition(name, b[name], a[name], into)
 		}
 		return
 	}
-	if b, a := list(before), list(after); len(b) == len(a) && len(a) > 0 {
+	if b, a := listItems(before), listItems(after); len(b) == len(a) && len(a) > 0 {
 		for i := range a {
-			differ(path+"[]", b[i], a[i], into)
+			recordDifferences(path+"[]", b[i], a[i], into)
 		}
 		return
 	}
 	into[strings.TrimPrefix(path, ".")] = true
 }
 
-func list(value any) []any {
+func listItems(value any) []any {
 	out, _ := value.([]any)
 	return out
 }
 
-// condition notes the most telling part that differs in a condition.
-func condition(name string, before, after any, into map[string]bool) {
+// recordCondition notes the most telling part that differs in a condition.
+func recordCondition(name string, before, after any, into map[string]bool) {
 	b, _ := before.(map[string]any)
 	a, _ := after.(map[string]any)
 	for _, part := range []string{"status", "reason", "message", "observedGeneration", "lastTransitionTime"} {
@@ -182,7 +182,7 @@ func condition(name string, before, after any, into map[string]bool) {
 
 func byType(conditions any) map[string]any {
 	out := map[string]any{}
-	for _, one := range list(conditions) {
+	for _, one := range listItems(conditions) {
 		if m, ok := one.(map[string]any); ok {
 			out[fmt.Sprint(m["type"])] = m
 		}
@@ -190,7 +190,7 @@ func byType(conditions any) map[string]any {
 	return out
 }
 
-func union(a, b map[string]any) map[string]any {
+func mergeMaps(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
 	if out == nil {
 		out = map[string]any{}

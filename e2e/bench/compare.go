@@ -6,9 +6,9 @@ import "fmt"
 // run to run.
 const tolerated = 1.10
 
-// Last returns the last run that a performance.json has.
-func Last(file string) (Run, error) {
-	runs, err := load(file)
+// LastRun returns the last run that a performance.json has.
+func LastRun(file string) (Run, error) {
+	runs, err := readRuns(file)
 	if err != nil {
 		return Run{}, err
 	}
@@ -52,7 +52,7 @@ func Compare(base, now Run) ([]Comparison, error) {
 			if before.Clusters != after.Clusters {
 				continue
 			}
-			out = append(out, counts(before, after)...)
+			out = append(out, compareCounts(before, after)...)
 		}
 	}
 	if len(out) == 0 {
@@ -61,8 +61,8 @@ func Compare(base, now Run) ([]Comparison, error) {
 	return out, nil
 }
 
-// counts compares what is counted for each cluster of two results.
-func counts(before, after Result) []Comparison {
+// compareCounts compares what is counted for each cluster of two results.
+func compareCounts(before, after Result) []Comparison {
 	var out []Comparison
 	n := float64(after.Clusters)
 	for _, c := range []struct {

@@ -52,8 +52,8 @@ type Reactions struct {
 	Acted []time.Duration `json:"acted,omitempty"`
 }
 
-// quantile is the smallest time that a share of all do not exceed.
-func quantile(all []time.Duration, share float64) time.Duration {
+// computeQuantile is the smallest time that a share of all do not exceed.
+func computeQuantile(all []time.Duration, share float64) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}
@@ -61,12 +61,12 @@ func quantile(all []time.Duration, share float64) time.Duration {
 	return sorted[max(int(math.Ceil(share*float64(len(sorted))))-1, 0)]
 }
 
-// row tells times as cells of a table, in milliseconds.
-func row(all []time.Duration) string {
+// formatQuantiles tells times as cells of a table, in milliseconds.
+func formatQuantiles(all []time.Duration) string {
 	if len(all) == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.0f / %.0f / %.0f", ms(quantile(all, 0.5)), ms(quantile(all, 0.99)), ms(quantile(all, 1)))
+	return fmt.Sprintf("%.0f / %.0f / %.0f", toMilliseconds(computeQuantile(all, 0.5)), toMilliseconds(computeQuantile(all, 0.99)), toMilliseconds(computeQuantile(all, 1)))
 }
 
 // loads are the edits by what went on meanwhile.
@@ -85,7 +85,7 @@ func (e Edits) String() string {
 	var out []string
 	for _, l := range e.loads() {
 		out = append(out, fmt.Sprintf("%d edits beside %d clusters while %s, ms p50 / p99 / most: acted on %s, in the group %s, in its Instances %s, in a pod %s",
-			len(l.found.Cluster), e.Clusters, l.name, row(l.found.Acted), row(l.found.Cluster), row(l.found.Group), row(l.found.Pod)))
+			len(l.found.Cluster), e.Clusters, l.name, formatQuantiles(l.found.Acted), formatQuantiles(l.found.Cluster), formatQuantiles(l.found.Group), formatQuantiles(l.found.Pod)))
 	}
 	return strings.Join(out, "\n")
 }
@@ -136,7 +136,7 @@ func (r *reactions) see(operator string, of apirequest.Request, body []byte, sen
 func (r *reactions) reach(operator string, config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return apirequest.RoundTripFunc(func(req *http.Request) (*http.Response, error) {
-			of := apirequest.Of(req)
+			of := apirequest.Parse(req)
 			if !of.Writes() || req.GetBody == nil {
 				return next.RoundTrip(req)
 			}
@@ -183,7 +183,7 @@ func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case)
 		return out, err
 	}
 	for range editRestarts {
-		if err := restarted(ctx, r); err != nil {
+		if err := restartOperators(ctx, r); err != nil {
 			return out, err
 		}
 		if err := e.edit(ctx, &out.Restarted); err != nil {
@@ -202,7 +202,7 @@ type editor struct {
 
 // begin makes the cluster that is edited.
 func (e *editor) begin(ctx context.Context) error {
-	if err := create(ctx, e.rig, cluster(edited, e.rig.Namespace())); err != nil {
+	if err := createCluster(ctx, e.rig, newCluster(edited, e.rig.Namespace())); err != nil {
 		return err
 	}
 	if err := e.rig.Await(ctx, func(o rig.Objects) error { return o.Converged(v1alpha1.KindTidbCluster, edited) }); err != nil {
@@ -234,7 +234,7 @@ func (e *editor) edit(ctx context.Context, into *Reactions) error {
 	e.made++
 	value := fmt.Sprintf("edit-%d-of-a-person", e.made)
 	e.seen.await(value)
-	c := cluster(edited, e.rig.Namespace())
+	c := newCluster(edited, e.rig.Namespace())
 	patch := client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[{"op":"add","path":"/spec/tidb/0/labels","value":{"edit":%q}}]`, value))
 	began := time.Now()
 	if err := e.rig.User().Patch(ctx, c, patch, client.FieldOwner("user")); err != nil {
@@ -277,7 +277,7 @@ func editTable(out *strings.Builder, runs []Run) {
 	for _, run := range runs {
 		for _, e := range run.Edits {
 			for _, l := range e.loads() {
-				fmt.Fprintf(out, "| %s | %s | %d | %s | %d | %s | %s | %s | %s |\n", run.label(), run.What, e.Clusters, l.name, len(l.found.Cluster), row(l.found.Acted), row(l.found.Cluster), row(l.found.Group), row(l.found.Pod))
+				fmt.Fprintf(out, "| %s | %s | %d | %s | %d | %s | %s | %s | %s |\n", run.label(), run.What, e.Clusters, l.name, len(l.found.Cluster), formatQuantiles(l.found.Acted), formatQuantiles(l.found.Cluster), formatQuantiles(l.found.Group), formatQuantiles(l.found.Pod))
 			}
 		}
 	}

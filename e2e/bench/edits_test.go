@@ -45,8 +45,8 @@ func TestTimesOfEditsAreTold(t *testing.T) {
 	for n := range 200 {
 		all = append(all, time.Duration(200-n)*time.Millisecond)
 	}
-	assert.Equal(t, "100 / 198 / 200", row(all))
-	assert.Equal(t, "–", row(nil))
+	assert.Equal(t, "100 / 198 / 200", formatQuantiles(all))
+	assert.Equal(t, "–", formatQuantiles(nil))
 	one := []time.Duration{time.Second}
 	e := Edits{Clusters: 20, Starting: Reactions{Cluster: all, Group: all, Pod: all, Acted: one}, Restarted: Reactions{Cluster: one, Group: one, Pod: one}}
 	assert.Equal(t, "200 edits beside 20 clusters while they start, ms p50 / p99 / most: acted on 1000 / 1000 / 1000, in the group 100 / 198 / 200, in its Instances 100 / 198 / 200, in a pod 100 / 198 / 200\n"+

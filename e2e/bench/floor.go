@@ -61,7 +61,7 @@ func MeasureFloor(ctx context.Context, plane *controlplane.ControlPlane, c Case)
 		}
 	}
 	err = r.Await(ctx, eachOnce(len(pods), func(o rig.Objects, at int) error {
-		if !podReady(o.Get("Pod", pods[at])) {
+		if !isPodReady(o.Get("Pod", pods[at])) {
 			return fmt.Errorf("pod %s is not Ready", pods[at])
 		}
 		return nil
@@ -86,7 +86,7 @@ func (s floorSet) render(name, namespace string) *appsv1.StatefulSet {
 	return set
 }
 
-func podReady(pod *unstructured.Unstructured) bool {
+func isPodReady(pod *unstructured.Unstructured) bool {
 	if pod == nil {
 		return false
 	}

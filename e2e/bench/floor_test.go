@@ -28,7 +28,7 @@ func TestTheFloorIsTimedUntilThePodsOfAllStatefulSetsAreReady(t *testing.T) {
 }
 
 func TestTheFloorHasAsManyPodsAndClaimsAsACluster(t *testing.T) {
-	c := cluster("c", "ns")
+	c := newCluster("c", "ns")
 	var pods, claims int32
 	for _, set := range floorSets() {
 		pods += set.replicas

@@ -106,7 +106,7 @@ func idlePod() corev1.PodSpec {
 // them, and the time.
 func ForeignCounts(without, with Result, each int) Foreign {
 	out := Foreign{Clusters: with.Clusters, Each: each, How: "in the process of the simulated world"}
-	out.Found = append(counts(without, with), times(without.Clusters, without.Took.Seconds(), with.Took.Seconds()))
+	out.Found = append(compareCounts(without, with), compareTimes(without.Clusters, without.Took.Seconds(), with.Took.Seconds()))
 	return out
 }
 
@@ -114,26 +114,26 @@ func ForeignCounts(without, with Result, each int) Foreign {
 // process that has grown by half of what one kind of the objects takes holds them.
 func ForeignMemory(without, with Processes, each int) Foreign {
 	out := Foreign{Clusters: with.Clusters, Each: each, How: with.how()}
-	out.Found = append(out.Found, times(with.Clusters, without.Took.Seconds(), with.Took.Seconds()))
+	out.Found = append(out.Found, compareTimes(with.Clusters, without.Took.Seconds(), with.Took.Seconds()))
 	n := float64(with.Clusters)
-	out.Found = append(out.Found, Comparison{Clusters: with.Clusters, What: "processor time per cluster, ms", Base: ms(without.Start) / n, Now: ms(with.Start) / n})
+	out.Found = append(out.Found, Comparison{Clusters: with.Clusters, What: "processor time per cluster, ms", Base: toMilliseconds(without.Start) / n, Now: toMilliseconds(with.Start) / n})
 	held := max(int64(each)*foreignSize/2, unsure)
 	for _, name := range slices.Sorted(maps.Keys(with.Memory)) {
 		before, after := without.Memory[name], with.Memory[name]
 		out.Found = append(out.Found, Comparison{
-			Clusters: with.Clusters, What: "memory of " + name + ", MiB", Base: mib(before), Now: mib(after), Regression: after-before > held,
+			Clusters: with.Clusters, What: "memory of " + name + ", MiB", Base: toMiB(before), Now: toMiB(after), Regression: after-before > held,
 		})
 	}
 	if len(with.Memory) > 1 {
-		out.Found = append(out.Found, Comparison{Clusters: with.Clusters, What: "memory of all processes, MiB", Base: mib(without.Total()), Now: mib(with.Total())})
+		out.Found = append(out.Found, Comparison{Clusters: with.Clusters, What: "memory of all processes, MiB", Base: toMiB(without.Total()), Now: toMiB(with.Total())})
 	}
 	return out
 }
 
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+func toMiB(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// times compares the time to Ready, which nothing is held to.
-func times(clusters int, before, after float64) Comparison {
+// compareTimes compares the time to Ready, which nothing is held to.
+func compareTimes(clusters int, before, after float64) Comparison {
 	return Comparison{Clusters: clusters, What: "all Ready, s", Base: before, Now: after}
 }
 

@@ -56,7 +56,7 @@ func (w Wave) String() string {
 func (w Wave) figures(format string) string {
 	n := float64(w.Clusters)
 	return fmt.Sprintf(format, w.Took.Seconds(),
-		float64(w.Cost.Writes)/n, float64(w.Cost.Reads)/n, float64(w.Cost.reconciled())/n, ms(w.Cost.Operators())/n, ms(w.Cost.ControlPlane[apiserver])/n,
+		float64(w.Cost.Writes)/n, float64(w.Cost.Reads)/n, float64(w.Cost.reconciled())/n, toMilliseconds(w.Cost.Operators())/n, toMilliseconds(w.Cost.ControlPlane[apiserver])/n,
 		w.Memory[apiserver]>>20, w.Memory[etcd]>>20, w.Memory[here]>>20)
 }
 
@@ -125,15 +125,15 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 		c.Clusters += atATime + 1
 	}
 	if c.Idle > 0 {
-		if out.Idle, err = optional(m.measure(func() error { return idle(ctx, c.Idle) })); err != nil {
+		if out.Idle, err = optionalCost(m.measure(func() error { return waitFor(ctx, c.Idle) })); err != nil {
 			return out, err
 		}
 	}
-	return out, judge(nil, together(in), c.Clusters)
+	return out, checkObserved(nil, mergeObserved(in), c.Clusters)
 }
 
-// together is what was seen in several rigs.
-func together(rigs []*rig.Rig) scenario.Observed {
+// mergeObserved is what was seen in several rigs.
+func mergeObserved(rigs []*rig.Rig) scenario.Observed {
 	out := scenario.Observed{Births: map[string]int{}}
 	for _, r := range rigs {
 		seen := r.Observed()
@@ -151,7 +151,7 @@ func (m meter) wave(ctx context.Context, in *rig.Rig, there, clusters int) (w Wa
 	w.Cost, err = m.measure(func() error {
 		began := time.Now()
 		for at := range clusters {
-			if err := create(ctx, in, cluster(clusterName(there+at), in.Namespace())); err != nil {
+			if err := createCluster(ctx, in, newCluster(clusterName(there+at), in.Namespace())); err != nil {
 				return err
 			}
 		}
@@ -159,7 +159,7 @@ func (m meter) wave(ctx context.Context, in *rig.Rig, there, clusters int) (w Wa
 			return o.Converged(v1alpha1.KindTidbCluster, clusterName(there+at))
 		}))
 		w.Took = time.Since(began)
-		return errors.Join(err, idle(ctx, afterwards))
+		return errors.Join(err, waitFor(ctx, afterwards))
 	})
 	if err != nil {
 		return w, err
@@ -170,7 +170,7 @@ func (m meter) wave(ctx context.Context, in *rig.Rig, there, clusters int) (w Wa
 	}
 	pids[here] = os.Getpid()
 	for name, pid := range pids {
-		if w.Memory[name], _, err = memory(pid); err != nil {
+		if w.Memory[name], _, err = readMemory(pid); err != nil {
 			return w, fmt.Errorf("read the memory of %s: %w", name, err)
 		}
 	}
@@ -191,7 +191,7 @@ func growthTable(out *strings.Builder, runs []Run) {
 				fmt.Fprintf(out, "| %s | %d | %d | %s |\n", run.label(), w.There, w.Clusters, w.figures("%.1f | %.0f | %.0f | %.0f | %.0f | %.0f | %d, %d, %d"))
 			}
 			if g.Idle != nil {
-				fmt.Fprintf(out, "| | | nothing to do for %s | | %d in all | %d in all | | %.0f in all | %.0f in all | |\n", g.Idle.Took.Round(time.Second), g.Idle.Writes, g.Idle.Reads, ms(g.Idle.Operators()), ms(g.Idle.ControlPlane[apiserver]))
+				fmt.Fprintf(out, "| | | nothing to do for %s | | %d in all | %d in all | | %.0f in all | %.0f in all | |\n", g.Idle.Took.Round(time.Second), g.Idle.Writes, g.Idle.Reads, toMilliseconds(g.Idle.Operators()), toMilliseconds(g.Idle.ControlPlane[apiserver]))
 			}
 		}
 	}

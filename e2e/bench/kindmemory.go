@@ -25,7 +25,7 @@ type KindMemory struct {
 
 // String tells it on a line.
 func (k KindMemory) String() string {
-	return fmt.Sprintf("kube-apiserver keeps %.1f MiB without our kinds and %.1f MiB with them: %.1f MiB more", mib(k.Without), mib(k.With), mib(k.With-k.Without))
+	return fmt.Sprintf("kube-apiserver keeps %.1f MiB without our kinds and %.1f MiB with them: %.1f MiB more", toMiB(k.Without), toMiB(k.With), toMiB(k.With-k.Without))
 }
 
 // MeasureKindMemory compares an API server that has none of the suite's kinds with one that

@@ -26,11 +26,11 @@ func awaitKinds(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("list the kinds: %w", err)
 	}
-	return idle(ctx, unready(kinds.Items, time.Now()))
+	return waitFor(ctx, establishDelay(kinds.Items, time.Now()))
 }
 
-// unready is for how long one of the kinds still counts as just made.
-func unready(kinds []apiextensionsv1.CustomResourceDefinition, now time.Time) time.Duration {
+// establishDelay is for how long one of the kinds still counts as just made.
+func establishDelay(kinds []apiextensionsv1.CustomResourceDefinition, now time.Time) time.Duration {
 	var left time.Duration
 	for _, kind := range kinds {
 		for _, c := range kind.Status.Conditions {

@@ -36,7 +36,7 @@ func TestAMeasurementBeginsWhenNoKindIsJustMade(t *testing.T) {
 	})
 	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		have, err := crds.Get(ctx, kind.Name, metav1.GetOptions{})
-		return err == nil && unready([]apiextensionsv1.CustomResourceDefinition{*have}, time.Now()) > 0, err
+		return err == nil && establishDelay([]apiextensionsv1.CustomResourceDefinition{*have}, time.Now()) > 0, err
 	}))
 
 	require.NoError(t, awaitKinds(t.Context(), plane.Config))

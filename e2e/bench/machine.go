@@ -40,8 +40,8 @@ type Machine struct {
 	Memory, Files int64
 }
 
-// Need is what a case needs.
-func Need(c Case) Machine {
+// RequiredMachine is what a case needs.
+func RequiredMachine(c Case) Machine {
 	n := int64(c.Clusters) + int64(c.Clusters*c.Stores)/clusterMembers
 	garbage := min(n*clusterGarbage, baseHeap)
 	return Machine{Memory: baseMemory + garbage + n*clusterMemory + int64(c.Foreign)*foreignMemory, Files: baseFiles + n*clusterFiles}
@@ -57,8 +57,8 @@ func (c Case) Plane() (controlplane.Options, error) {
 	return out, err
 }
 
-// Here is what this machine has.
-func Here() (Machine, error) {
+// LocalMachine is what this machine has.
+func LocalMachine() (Machine, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return Machine{}, fmt.Errorf("find out how many files may be open: %w", err)
@@ -78,7 +78,7 @@ func Here() (Machine, error) {
 
 // Lacks is an error that names all that a machine lacks for a case.
 func (m Machine) Lacks(c Case) error {
-	need := Need(c)
+	need := RequiredMachine(c)
 	var errs []error
 	if m.Memory < need.Memory {
 		errs = append(errs, fmt.Errorf("memory: %d clusters and %d foreign objects of each kind take about %d MiB, and %d are available: stop other programs, or measure fewer", c.Clusters, c.Foreign, need.Memory>>20, m.Memory>>20))
@@ -92,15 +92,15 @@ func (m Machine) Lacks(c Case) error {
 	return errors.Join(errs...)
 }
 
-// Unbuilt says which programs have to be built first; empty if all are there.
-func Unbuilt() (string, error) {
-	builds, err := binaries.Missing("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+// MissingBuilds says which programs have to be built first; empty if all are there.
+func MissingBuilds() (string, error) {
+	builds, err := binaries.MissingBuilds("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 	if err != nil {
 		return "", fmt.Errorf("look for programs: %w", err)
 	}
 	var out []string
 	for _, b := range builds {
-		out = append(out, fmt.Sprintf("%s (about %s)", strings.Join(b.Programs, ", "), binaries.Duration(b.Estimate)))
+		out = append(out, fmt.Sprintf("%s (about %s)", strings.Join(b.Programs, ", "), binaries.FormatDuration(b.Estimate)))
 	}
 	return strings.Join(out, "; "), nil
 }

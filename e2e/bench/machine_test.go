@@ -9,7 +9,7 @@ import (
 
 func TestWhatAMachineLacksIsNamedBeforeTheRun(t *testing.T) {
 	c := Case{Clusters: 100, Foreign: 1000}
-	need := Need(c)
+	need := RequiredMachine(c)
 	assert.Equal(t, Machine{Memory: 7196 << 20, Files: 1728}, need)
 	require.NoError(t, need.Lacks(c))
 
@@ -20,11 +20,11 @@ func TestWhatAMachineLacksIsNamedBeforeTheRun(t *testing.T) {
 }
 
 func TestThisMachineIsKnown(t *testing.T) {
-	here, err := Here()
+	here, err := LocalMachine()
 	require.NoError(t, err)
 	assert.Positive(t, here.Memory)
 	assert.Positive(t, here.Files)
-	missing, err := Unbuilt()
+	missing, err := MissingBuilds()
 	require.NoError(t, err)
 	assert.Empty(t, missing, "the tests of this package run with them")
 }

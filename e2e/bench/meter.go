@@ -42,7 +42,7 @@ func (m meter) used() (map[string]time.Duration, error) {
 	}
 	out := map[string]time.Duration{}
 	for name, pid := range pids {
-		if out[name], err = processor(pid); err != nil {
+		if out[name], err = readProcessorTime(pid); err != nil {
 			return nil, fmt.Errorf("read what %s has used: %w", name, err)
 		}
 	}
@@ -55,7 +55,7 @@ func (m meter) measure(do func() error) (Cost, error) {
 	if err != nil {
 		return Cost{}, err
 	}
-	before, refused, replaced, reconciled := m.rig.Requests.Counts(), m.rig.Requests.Conflicts(), m.replaced(), reconciles()
+	before, refused, replaced, reconciled := m.rig.Requests.Counts(), m.rig.Requests.Conflicts(), m.replaced(), countReconciles()
 	var profiled bytes.Buffer
 	if err := pprof.StartCPUProfile(&profiled); err != nil {
 		return Cost{}, fmt.Errorf("profile the processor: %w", err)
@@ -65,7 +65,7 @@ func (m meter) measure(do func() error) (Cost, error) {
 	pprof.StopCPUProfile()
 	cost := Cost{Took: time.Since(began), Conflicts: m.rig.Requests.ConflictsSince(refused), Requests: m.rig.Requests.Since(before), PodsReplaced: m.replaced() - replaced}
 	cost.Reconciles = map[string]int{}
-	for name, n := range reconciles() {
+	for name, n := range countReconciles() {
 		cost.Reconciles[name] = n - reconciled[name]
 	}
 	for request, n := range cost.Requests {
@@ -89,12 +89,12 @@ func (m meter) measure(do func() error) (Cost, error) {
 	if err != nil {
 		return cost, fmt.Errorf("read the profile of the processor: %w", err)
 	}
-	cost.Processor, cost.Functions = share(p)
+	cost.Processor, cost.Functions = sumProfile(p)
 	return cost, nil
 }
 
-// reconciles is how often each operator has reconciled an object since this process began.
-func reconciles() map[string]int {
+// countReconciles is how often each operator has reconciled an object since this process began.
+func countReconciles() map[string]int {
 	out := map[string]int{}
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -128,8 +128,8 @@ func (m meter) replaced() int {
 	return n
 }
 
-// share adds up a profile by operator, and by the functions of the operators.
-func share(p *profile.Profile) (map[string]time.Duration, []Function) {
+// sumProfile adds up a profile by operator, and by the functions of the operators.
+func sumProfile(p *profile.Profile) (map[string]time.Duration, []Function) {
 	at := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == "cpu" })
 	by, functions := map[string]time.Duration{}, map[string]time.Duration{}
 	for _, sample := range p.Sample {

@@ -36,19 +36,19 @@ type act struct {
 	holds func(o rig.Objects) error
 }
 
-// acts are the operations on one running cluster, in the order in which they are measured.
+// listActs are the operations on one running cluster, in the order in which they are measured.
 // Each leaves 3 PD, 3 TiKV and 2 TiDB, or what the next one begins with.
-func acts() []act {
+func listActs() []act {
 	return []act{
-		{scaleOutTiDB, edit("/spec/tidb/0/replicas", "3"), members("tidb", 3)},
-		{scaleInTiDB, edit("/spec/tidb/0/replicas", "2"), members("tidb", 2)},
-		{scaleOutTiKV, edit("/spec/tikv/0/replicas", "4"), members("tikv", 4)},
-		{scaleInTiKV, edit("/spec/tikv/0/replicas", "3"), members("tikv", 3)},
-		{restartTiDB, edit("/spec/tidb/0/restartedAt", `"1"`), members("tidb", 2)},
-		{restartTiKV, edit("/spec/tikv/0/restartedAt", `"1"`), members("tikv", 3)},
-		{configureTiDB, edit("/spec/tidb/0/config", `"[log]\nlevel = \"warn\"\n"`), members("tidb", 2)},
-		{deletePod, deleteTiDBPod, members("tidb", 2)},
-		{labelCluster, edit("/metadata/labels", `{"team": "one"}`), members("tidb", 2)},
+		{scaleOutTiDB, editField("/spec/tidb/0/replicas", "3"), expectMembers("tidb", 3)},
+		{scaleInTiDB, editField("/spec/tidb/0/replicas", "2"), expectMembers("tidb", 2)},
+		{scaleOutTiKV, editField("/spec/tikv/0/replicas", "4"), expectMembers("tikv", 4)},
+		{scaleInTiKV, editField("/spec/tikv/0/replicas", "3"), expectMembers("tikv", 3)},
+		{restartTiDB, editField("/spec/tidb/0/restartedAt", `"1"`), expectMembers("tidb", 2)},
+		{restartTiKV, editField("/spec/tikv/0/restartedAt", `"1"`), expectMembers("tikv", 3)},
+		{configureTiDB, editField("/spec/tidb/0/config", `"[log]\nlevel = \"warn\"\n"`), expectMembers("tidb", 2)},
+		{deletePod, deleteTiDBPod, expectMembers("tidb", 2)},
+		{labelCluster, editField("/metadata/labels", `{"team": "one"}`), expectMembers("tidb", 2)},
 		{deleteCluster, deleteTidbCluster, onlyClaims},
 	}
 }
@@ -81,7 +81,7 @@ func (m Measured) String() string {
 // MeasureOperations starts one cluster and measures what is done to it, one operation after the
 // other. Each begins when nothing has been written for a while, and ends so.
 func MeasureOperations(ctx context.Context, plane *controlplane.ControlPlane, c Case) (out []Measured, err error) {
-	ctx, cancel := context.WithTimeout(ctx, rig.Patience+clusterTime+time.Duration(len(acts()))*operationTime)
+	ctx, cancel := context.WithTimeout(ctx, rig.Patience+clusterTime+time.Duration(len(listActs()))*operationTime)
 	defer cancel()
 	options := c.options("operations")
 	options.Database = scenario.Database{Speed: 20, Regions: operationRegions}
@@ -95,19 +95,19 @@ func MeasureOperations(ctx context.Context, plane *controlplane.ControlPlane, c 
 	if err := r.StartOperators(ctx, rig.Operators()...); err != nil {
 		return nil, err
 	}
-	begun := cluster(clusterName(0), r.Namespace())
+	begun := newCluster(clusterName(0), r.Namespace())
 	begun.Spec.TiDB[0].ConfigUpdate = v1alpha1.ConfigOnline
-	if err := create(ctx, r, begun); err != nil {
+	if err := createCluster(ctx, r, begun); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(awaitAll(ctx, r, Case{Clusters: 1}), quiet(ctx, r)); err != nil {
+	if err := errors.Join(awaitAll(ctx, r, Case{Clusters: 1}), waitUntilSettled(ctx, r)); err != nil {
 		return nil, err
 	}
 	m := meter{rig: r, plane: plane}
 	if _, err := c.changes.next(); err != nil { // what was before is the start
 		return nil, err
 	}
-	for _, a := range acts() {
+	for _, a := range listActs() {
 		cost, err := m.measure(func() error { return a.done(ctx, r) })
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", a.name, err)
@@ -120,7 +120,7 @@ func MeasureOperations(ctx context.Context, plane *controlplane.ControlPlane, c 
 	}
 	seen := r.Observed()
 	err = r.StopOperators(context.WithoutCancel(ctx), r.Running()...)
-	return out, judge(err, seen, 1)
+	return out, checkObserved(err, seen, 1)
 }
 
 // done does it and waits until all is quiet again.
@@ -134,18 +134,18 @@ func (a act) done(ctx context.Context, r *rig.Rig) error {
 		}
 		return a.holds(o)
 	})
-	return errors.Join(err, quiet(ctx, r))
+	return errors.Join(err, waitUntilSettled(ctx, r))
 }
 
 // quietTime is for how long nothing may be written until all is quiet. Words of a status wait
 // for a second, and PD is asked at least as often while something moves.
 const quietTime = 3 * time.Second
 
-// quiet waits until no operator has written for a while.
-func quiet(ctx context.Context, r *rig.Rig) error {
+// waitUntilSettled waits until no operator has written for a while.
+func waitUntilSettled(ctx context.Context, r *rig.Rig) error {
 	for {
 		before := r.Requests.Writes()
-		if err := idle(ctx, quietTime); err != nil {
+		if err := waitFor(ctx, quietTime); err != nil {
 			return err
 		}
 		if r.Requests.Writes() == before {
@@ -154,19 +154,19 @@ func quiet(ctx context.Context, r *rig.Rig) error {
 	}
 }
 
-// edit has a user put a value, written as JSON, into a field of the TidbCluster.
-func edit(field, value string) func(context.Context, *rig.Rig) error {
+// editField has a user put a value, written as JSON, into a field of the TidbCluster.
+func editField(field, value string) func(context.Context, *rig.Rig) error {
 	return func(ctx context.Context, r *rig.Rig) error {
 		patch := client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[{"op": "add", "path": %q, "value": %s}]`, field, value))
-		if err := r.User().Patch(ctx, cluster(clusterName(0), r.Namespace()), patch, client.FieldOwner("user")); err != nil {
+		if err := r.User().Patch(ctx, newCluster(clusterName(0), r.Namespace()), patch, client.FieldOwner("user")); err != nil {
 			return fmt.Errorf("edit %s of TidbCluster %s: %w", field, clusterName(0), err)
 		}
 		return nil
 	}
 }
 
-// members is content with a cluster of so many members of a component, each Ready.
-func members(component string, many int) func(rig.Objects) error {
+// expectMembers is content with a cluster of so many members of a component, each Ready.
+func expectMembers(component string, many int) func(rig.Objects) error {
 	prefix := clusterName(0) + "-" + component + "-"
 	return func(o rig.Objects) error {
 		if err := o.Converged(v1alpha1.KindTidbCluster, clusterName(0)); err != nil {
@@ -204,7 +204,7 @@ func deleteTiDBPod(ctx context.Context, r *rig.Rig) error {
 
 // deleteTidbCluster has a user delete the cluster, as kubectl does.
 func deleteTidbCluster(ctx context.Context, r *rig.Rig) error {
-	c := cluster(clusterName(0), r.Namespace())
+	c := newCluster(clusterName(0), r.Namespace())
 	if err := r.User().Delete(ctx, c, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		return fmt.Errorf("delete TidbCluster %s: %w", c.Name, err)
 	}

@@ -48,10 +48,10 @@ type Run struct {
 	letter string
 }
 
-// lettered names the machines of runs by letters, if there are several. Counts of several can be
+// assignLetters names the machines of runs by letters, if there are several. Counts of several can be
 // compared, times cannot.
-func lettered(runs []Run) []Run {
-	all := machines(runs)
+func assignLetters(runs []Run) []Run {
+	all := listMachines(runs)
 	out := slices.Clone(runs)
 	for i := range out {
 		if len(all) > 1 {
@@ -61,8 +61,8 @@ func lettered(runs []Run) []Run {
 	return out
 }
 
-// machines are those of runs, in the order in which they come.
-func machines(runs []Run) []string {
+// listMachines are those of runs, in the order in which they come.
+func listMachines(runs []Run) []string {
 	var out []string
 	for _, r := range runs {
 		if !slices.Contains(out, r.Machine) {
@@ -99,9 +99,9 @@ func (r Run) kind() string {
 	}
 }
 
-// Loaded reports whether the machine did much else when a run began: then times are
+// WasMachineBusy reports whether the machine did much else when a run began: then times are
 // too long, and only counts can be compared.
-func (r Run) Loaded() bool { return r.Load > float64(r.processors())/2 }
+func (r Run) WasMachineBusy() bool { return r.Load > float64(r.processors())/2 }
 
 // processors of the machine of a run, which may be another than this one.
 func (r Run) processors() int {
@@ -145,7 +145,7 @@ const writer = "make bench"
 // performance.md of a folder of docs. A run of the same commit on the same machine is replaced.
 func Record(docs string, run Run) error {
 	file := filepath.Join(docs, figures)
-	runs, err := load(file)
+	runs, err := readRuns(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -160,14 +160,14 @@ func Record(docs string, run Run) error {
 	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // a file of the repository
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	return write(docs, runs)
+	return writePage(docs, runs)
 }
 
 // figures is the file of a folder of docs that has all runs.
 const figures = "performance.json"
 
-// load reads the runs of a file.
-func load(file string) ([]Run, error) {
+// readRuns reads the runs of a file.
+func readRuns(file string) ([]Run, error) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded runs: %w", err)
@@ -182,20 +182,20 @@ func load(file string) ([]Run, error) {
 // Draw writes the tables and pictures of the recorded runs of a folder of docs, and
 // measures nothing.
 func Draw(docs string) error {
-	runs, err := load(filepath.Join(docs, figures))
+	runs, err := readRuns(filepath.Join(docs, figures))
 	if err != nil {
 		return err
 	}
-	return write(docs, runs)
+	return writePage(docs, runs)
 }
 
-func write(docs string, runs []Run) error {
-	runs = lettered(runs)
-	all := pictures(runs)
-	if err := draw(docs, all); err != nil {
+func writePage(docs string, runs []Run) error {
+	runs = assignLetters(runs)
+	all := makePictures(runs)
+	if err := drawPictures(docs, all); err != nil {
 		return err
 	}
-	return document.Write(filepath.Join(docs, "performance.md"), writer, links(all)+Tables(runs))
+	return document.Write(filepath.Join(docs, "performance.md"), writer, renderLinks(all)+Tables(runs))
 }
 
 // Tables renders runs as the tables of docs/performance.md, and the budget of writes.
@@ -206,7 +206,7 @@ func Tables(runs []Run) string {
 	for _, run := range runs {
 		for i, r := range run.Results {
 			commit, what := run.name(), run.What
-			if run.Loaded() {
+			if run.WasMachineBusy() {
 				what += fmt.Sprintf(" (on a loaded machine, %.1f processes wanted a processor: only counts can be compared)", run.Load)
 			}
 			if i > 0 {
@@ -214,7 +214,7 @@ func Tables(runs []Run) string {
 			}
 			n := float64(r.Clusters)
 			fmt.Fprintf(&out, "| %s | %s | %d | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", commit, what, r.Clusters, r.Took.Seconds(),
-				float64(r.Start.Writes)/n, float64(r.Start.Reads)/n, float64(r.Start.reconciled())/n, ms(r.Start.Operators())/n, ms(r.Start.Processor[collector])/n)
+				float64(r.Start.Writes)/n, float64(r.Start.Reads)/n, float64(r.Start.reconciled())/n, toMilliseconds(r.Start.Operators())/n, toMilliseconds(r.Start.Processor[collector])/n)
 		}
 	}
 	if len(runs) == 0 {
@@ -233,7 +233,7 @@ func Tables(runs []Run) string {
 		fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
 	} else {
 		out.WriteString("\nMachines, of which counts can be compared and times cannot:\n\n")
-		for i, machine := range machines(runs) {
+		for i, machine := range listMachines(runs) {
 			fmt.Fprintf(&out, "- %c: %s\n", 'A'+i, machine)
 		}
 	}
@@ -246,13 +246,13 @@ func Tables(runs []Run) string {
 		fmt.Fprintf(&out, "\n### %d clusters, by who used the processor\n\nCommit %s.\n\n| | processor time, ms per cluster | reconciles per cluster |\n|---|---|---|\n", r.Clusters, last.Commit)
 		for _, name := range slices.Sorted(maps.Keys(r.Start.Processor)) {
 			if name != "" {
-				fmt.Fprintf(&out, "| %s | %.0f | %.0f |\n", name, ms(r.Start.Processor[name])/float64(r.Clusters), float64(r.Start.Reconciles[name])/float64(r.Clusters))
+				fmt.Fprintf(&out, "| %s | %.0f | %.0f |\n", name, toMilliseconds(r.Start.Processor[name])/float64(r.Clusters), float64(r.Start.Reconciles[name])/float64(r.Clusters))
 			}
 		}
 		boundTable(&out, r)
 		phaseTable(&out, r)
 	}
-	budgetTables(&out, Budgets())
+	budgetTables(&out, BudgetedOperations())
 	return out.String()
 }
 
@@ -308,9 +308,9 @@ func boundTable(out *strings.Builder, r Result) {
 	}
 	n := float64(r.Clusters)
 	for _, name := range slices.Sorted(maps.Keys(r.Start.ControlPlane)) {
-		fmt.Fprintf(out, "| %s | %.0f | |\n", name, ms(r.Start.ControlPlane[name])/n)
+		fmt.Fprintf(out, "| %s | %.0f | |\n", name, toMilliseconds(r.Start.ControlPlane[name])/n)
 	}
-	fmt.Fprintf(out, "| simulated pods and databases, and the benchmark | %.0f | |\n", ms(r.Start.World())/n)
+	fmt.Fprintf(out, "| simulated pods and databases, and the benchmark | %.0f | |\n", toMilliseconds(r.Start.World())/n)
 }
 
 // lastMeasured is the last run that looked at each operator.
@@ -335,7 +335,7 @@ func processTable(out *strings.Builder, runs []Run) {
 		commit := run.label()
 		for _, p := range run.Processes {
 			fmt.Fprintf(out, "| %s | %d | %d | %.1f | %.0f | %s | %.0f | %d |\n",
-				commit, p.Clusters, len(p.Memory), p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), p.IdleFor, ms(p.Idle), p.Total()>>20)
+				commit, p.Clusters, len(p.Memory), p.Took.Seconds(), toMilliseconds(p.Start)/float64(p.Clusters), p.IdleFor, toMilliseconds(p.Idle), p.Total()>>20)
 		}
 	}
 }
@@ -360,9 +360,9 @@ func phaseTable(out *strings.Builder, r Result) {
 		cost *Cost
 	}{{"nothing to do", r.Idle}, {"all operators restarted", r.Restart}, {fmt.Sprintf("%d stores of each cluster rolled, zone by zone", r.Stores), r.Roll}} {
 		if c := phase.cost; c != nil {
-			fmt.Fprintf(out, "| %s, %s | %d | %d | %d | %.0f |\n", phase.name, c.Took.Round(time.Second), c.Writes, c.Reads, c.PodsReplaced, ms(c.Operators()))
+			fmt.Fprintf(out, "| %s, %s | %d | %d | %d | %.0f |\n", phase.name, c.Took.Round(time.Second), c.Writes, c.Reads, c.PodsReplaced, toMilliseconds(c.Operators()))
 		}
 	}
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func toMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

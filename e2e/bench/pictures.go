@@ -27,15 +27,15 @@ type picture struct {
 	chart      chart.Chart
 }
 
-// pictures are those of the page. Those that have no figures are left out.
-func pictures(runs []Run) []picture {
+// makePictures are those of the page. Those that have no figures are left out.
+func makePictures(runs []Run) []picture {
 	if len(runs) == 0 {
 		return nil
 	}
 	all := []picture{
 		{"performance-writes.svg", "Writes of all operators per cluster, over the recorded runs", overRuns(runs, "writes per cluster", func(c Cost) float64 { return float64(c.Writes) })},
 		{"performance-ready.svg", "Time until all clusters are Ready, over their number, on the last machine", overClusters(ofLast(runs))},
-		{"performance-processor.svg", "Processor time of all operators per cluster, over the runs on the last machine", overRuns(ofLast(runs), "processor time per cluster, ms", func(c Cost) float64 { return ms(c.Operators()) })},
+		{"performance-processor.svg", "Processor time of all operators per cluster, over the runs on the last machine", overRuns(ofLast(runs), "processor time per cluster, ms", func(c Cost) float64 { return toMilliseconds(c.Operators()) })},
 	}
 	return slices.DeleteFunc(all, func(p picture) bool { return len(p.chart.Lines) == 0 })
 }
@@ -59,7 +59,7 @@ func overRuns(runs []Run, y string, of func(Cost) float64) chart.Chart {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		out.Lines = append(out.Lines, chart.Line{Name: clusters(n), Points: points[n]})
+		out.Lines = append(out.Lines, chart.Line{Name: formatClusterCount(n), Points: points[n]})
 	}
 	return out
 }
@@ -78,13 +78,13 @@ func overClusters(runs []Run) chart.Chart {
 	for _, run := range runs {
 		var together, apart, here plotter.XYs
 		for _, r := range run.Results {
-			here = append(here, place(r.Clusters, r.Took))
+			here = append(here, plotPoint(r.Clusters, r.Took))
 		}
 		for _, p := range run.Processes {
 			if p.Together {
-				together = append(together, place(p.Clusters, p.Took))
+				together = append(together, plotPoint(p.Clusters, p.Took))
 			} else {
-				apart = append(apart, place(p.Clusters, p.Took))
+				apart = append(apart, plotPoint(p.Clusters, p.Took))
 			}
 		}
 		add(run.label()+", operators and simulated world in one process", here)
@@ -103,13 +103,13 @@ func overClusters(runs []Run) chart.Chart {
 	if len(lines) == 0 {
 		return out
 	}
-	out.Lines = slices.Concat(lines, []chart.Line{bound(runs, least, most)})
+	out.Lines = slices.Concat(lines, []chart.Line{boundLine(runs, least, most)})
 	return out
 }
 
-// bound is what Kubernetes alone takes for so many clusters: as measured last, and where it was
+// boundLine is what Kubernetes alone takes for so many clusters: as measured last, and where it was
 // not, the time that the pods of a cluster take one after the other.
-func bound(runs []Run, least, most int) chart.Line {
+func boundLine(runs []Run, least, most int) chart.Line {
 	measured := map[int]time.Duration{}
 	for _, run := range runs {
 		for _, r := range run.Results {
@@ -121,22 +121,22 @@ func bound(runs []Run, least, most int) chart.Line {
 	if len(measured) > 1 {
 		out := chart.Line{Bound: true, Name: "bare StatefulSets of as many pods, without order"}
 		for _, n := range slices.Sorted(maps.Keys(measured)) {
-			out.Points = append(out.Points, place(n, measured[n]))
+			out.Points = append(out.Points, plotPoint(n, measured[n]))
 		}
 		return out
 	}
 	floor := inOrder * ready
 	return chart.Line{
-		Bound: true, Points: plotter.XYs{place(least, floor), place(most, floor)},
+		Bound: true, Points: plotter.XYs{plotPoint(least, floor), plotPoint(most, floor)},
 		Name: fmt.Sprintf("floor: %d components in order, %s each from scheduled to Ready", inOrder, ready),
 	}
 }
 
-func place(clusters int, took time.Duration) plotter.XY {
+func plotPoint(clusters int, took time.Duration) plotter.XY {
 	return plotter.XY{X: float64(clusters), Y: took.Seconds()}
 }
 
-func clusters(n int) string {
+func formatClusterCount(n int) string {
 	if n == 1 {
 		return "1 cluster"
 	}
@@ -145,7 +145,7 @@ func clusters(n int) string {
 
 // label names a run in a picture.
 func (r Run) label() string {
-	if r.Loaded() {
+	if r.WasMachineBusy() {
 		return r.name() + " (loaded)"
 	}
 	return r.name()
@@ -162,8 +162,8 @@ func (r Run) name() string {
 // folder of the pictures below that of the page.
 const folder = "pictures"
 
-// links shows the pictures on the page.
-func links(all []picture) string {
+// renderLinks shows the pictures on the page.
+func renderLinks(all []picture) string {
 	var out strings.Builder
 	if len(all) > 0 {
 		out.WriteString("*loaded*: the machine did much else, times are too long.\n\n")
@@ -174,8 +174,8 @@ func links(all []picture) string {
 	return out.String()
 }
 
-// draw writes the pictures.
-func draw(docs string, all []picture) error {
+// drawPictures writes the pictures.
+func drawPictures(docs string, all []picture) error {
 	if err := os.MkdirAll(filepath.Join(docs, folder), 0o755); err != nil { //nolint:gosec // a folder of the repository
 		return fmt.Errorf("make room for pictures: %w", err)
 	}

@@ -52,7 +52,7 @@ func TestPicturesShowWhatWasMeasuredAlike(t *testing.T) {
 		{Commit: "2", Machine: "m, 2 processors", Load: 0.9, Processes: []Processes{{Clusters: 1, Took: 5 * time.Second}, {Clusters: 1, Together: true, Took: 4 * time.Second}}},
 		{Commit: "3", Machine: "m, 2 processors", Results: []Result{{Clusters: 1, Took: 6 * time.Second, Start: cost(150)}, {Clusters: 8, Took: 20 * time.Second, Start: cost(1200)}}},
 	}
-	all := pictures(runs)
+	all := makePictures(runs)
 	require.Len(t, all, 3)
 	writes, times, processor := all[0].chart, all[1].chart, all[2].chart
 
@@ -69,6 +69,6 @@ func TestPicturesShowWhatWasMeasuredAlike(t *testing.T) {
 	assert.Equal(t, "floor: 3 components in order, 1s each from scheduled to Ready", floor.Name)
 	assert.InDeltaSlice(t, []float64{1, 3, 8, 3}, []float64{floor.Points[0].X, floor.Points[0].Y, floor.Points[1].X, floor.Points[1].Y}, 1e-9)
 
-	assert.Empty(t, pictures(nil))
-	assert.NotContains(t, links(all[:1]), all[1].file)
+	assert.Empty(t, makePictures(nil))
+	assert.NotContains(t, renderLinks(all[:1]), all[1].file)
 }

@@ -72,7 +72,7 @@ func (p Processes) how() string {
 // String tells it on a line.
 func (p Processes) String() string {
 	return fmt.Sprintf("%d clusters, %s: Ready in %.1f s, %.0f ms of processor time per cluster, %.0f ms within %s of nothing to do, %d MiB of memory",
-		p.Clusters, p.how(), p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), ms(p.Idle), p.IdleFor, p.Total()>>20)
+		p.Clusters, p.how(), p.Took.Seconds(), toMilliseconds(p.Start)/float64(p.Clusters), toMilliseconds(p.Idle), p.IdleFor, p.Total()>>20)
 }
 
 // MeasureProcesses brings clusters up with operators in processes of their own, or in one.
@@ -101,7 +101,7 @@ func MeasureProcesses(ctx context.Context, plane *controlplane.ControlPlane, c C
 		}
 	}
 	out = Processes{Clusters: c.Clusters, Together: together, IdleFor: c.Idle, Memory: map[string]int64{}}
-	if err := idle(ctx, warm); err != nil {
+	if err := waitFor(ctx, warm); err != nil {
 		return out, err
 	}
 	before, err := all.processor()
@@ -117,7 +117,7 @@ func MeasureProcesses(ctx context.Context, plane *controlplane.ControlPlane, c C
 	if err != nil {
 		return out, err
 	}
-	if err := idle(ctx, c.Idle); err != nil {
+	if err := waitFor(ctx, c.Idle); err != nil {
 		return out, err
 	}
 	after, err := all.processor()
@@ -171,15 +171,15 @@ func RunOperator(ctx context.Context, name, kubeconfig, databases string) error 
 			continue
 		}
 		if d.Dialer != nil {
-			d.Dialer = asking(databases, d.Dialer)
+			d.Dialer = newLookupDialer(databases, d.Dialer)
 		}
 		program.Operators = append(program.Operators, d)
 	}
 	return operator.Run(ctx, config, program, flags)
 }
 
-// asking asks where PD is, and then does as the operator does by itself.
-func asking(databases string, own operator.Dialer) operator.Dialer {
+// newLookupDialer asks where PD is, and then does as the operator does by itself.
+func newLookupDialer(databases string, own operator.Dialer) operator.Dialer {
 	return func(_, domain string, of pdclient.TLS, _ prometheus.Registerer) (pd.Dialer, error) {
 		return func(group types.NamespacedName) (pd.Client, error) {
 			response, err := http.Get(databases + "/" + group.String()) //nolint:noctx // a Dialer has no context, and the answer is on this machine
@@ -219,7 +219,7 @@ func (p *processes) start(ctx context.Context, name, kubeconfig, databases strin
 		return fmt.Errorf("find this program: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := command(ctx, []string{itself, OperatorCommand, name, kubeconfig, databases}, heap(name))
+	cmd := newCommand(ctx, []string{itself, OperatorCommand, name, kubeconfig, databases}, heapEnvironment(name))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		cancel()
@@ -229,9 +229,9 @@ func (p *processes) start(ctx context.Context, name, kubeconfig, databases strin
 	return nil
 }
 
-// heap is the environment of an operator that has the heap that its Deployment gives it,
+// heapEnvironment is the environment of an operator that has the heap that its Deployment gives it,
 // nearly: no container says here how much memory there is, of which it would take 80 %.
-func heap(operator string) map[string]string {
+func heapEnvironment(operator string) map[string]string {
 	out := map[string]string{"GOGC": "40", "GOMEMLIMIT": "100MiB"}
 	if operator == v1alpha1.OperatorAll {
 		out["GOMEMLIMIT"] = "300MiB"
@@ -239,8 +239,8 @@ func heap(operator string) map[string]string {
 	return out
 }
 
-// command is a program with its arguments that is interrupted when the context ends.
-func command(ctx context.Context, program []string, env map[string]string) *exec.Cmd {
+// newCommand is a program with its arguments that is interrupted when the context ends.
+func newCommand(ctx context.Context, program []string, env map[string]string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // who runs the bench names it
 	cmd.Env = os.Environ()
 	for name, value := range env {
@@ -279,7 +279,7 @@ func (p *processes) end() {
 func (p *processes) processor() (time.Duration, error) {
 	var out time.Duration
 	for _, one := range *p {
-		used, err := processor(one.cmd.Process.Pid)
+		used, err := readProcessorTime(one.cmd.Process.Pid)
 		if err != nil {
 			return 0, fmt.Errorf("read what the %s operator has used: %w", one.name, err)
 		}
@@ -288,8 +288,8 @@ func (p *processes) processor() (time.Duration, error) {
 	return out, nil
 }
 
-// processor is the time that a process has used.
-func processor(pid int) (time.Duration, error) {
+// readProcessorTime is the time that a process has used.
+func readProcessorTime(pid int) (time.Duration, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, err
@@ -301,14 +301,14 @@ func processor(pid int) (time.Duration, error) {
 // memory is what the process holds that no file could give back: its heap and stacks; and all
 // of it that is in memory.
 func (p process) memory() (own, all int64, err error) {
-	if own, all, err = memory(p.cmd.Process.Pid); err != nil {
+	if own, all, err = readMemory(p.cmd.Process.Pid); err != nil {
 		return 0, 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
 	}
 	return own, all, nil
 }
 
-// memory is what a process keeps for itself, in bytes, without its code, and all of it.
-func memory(pid int) (own, all int64, err error) {
+// readMemory is what a process keeps for itself, in bytes, without its code, and all of it.
+func readMemory(pid int) (own, all int64, err error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, 0, err

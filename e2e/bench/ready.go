@@ -62,7 +62,7 @@ func watchReady(ctx context.Context, config *rest.Config, when AdapterReady, clu
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	for resource, note := range map[toolscache.SharedIndexInformer]func(*unstructured.Unstructured, bool){
 		informers.ForResource(mapping.Resource).Informer(): r.noteCluster,
-		informers.ForResource(pods).Informer():             func(o *unstructured.Unstructured, there bool) { r.pods[o.GetName()] = there && podReady(o) },
+		informers.ForResource(pods).Informer():             func(o *unstructured.Unstructured, there bool) { r.pods[o.GetName()] = there && isPodReady(o) },
 	} {
 		if _, err := resource.AddEventHandler(r.handler(note)); err != nil {
 			return nil, fmt.Errorf("watch clusters: %w", err)
@@ -75,13 +75,13 @@ func watchReady(ctx context.Context, config *rest.Config, when AdapterReady, clu
 // noteCluster notes an object of the kind that is looked at. An operator may make more of it.
 func (r *readiness) noteCluster(o *unstructured.Unstructured, there bool) {
 	if _, awaited := r.clusters[o.GetName()]; awaited {
-		r.clusters[o.GetName()] = there && r.when.ready(o)
+		r.clusters[o.GetName()] = there && r.when.isReady(o)
 	}
 }
 
 // handler notes each version of an object.
 func (r *readiness) handler(note func(o *unstructured.Unstructured, there bool)) toolscache.ResourceEventHandler {
-	return objects.Handler(func(o *unstructured.Unstructured, there bool) {
+	return objects.NewHandler(func(o *unstructured.Unstructured, there bool) {
 		r.lock.Lock()
 		defer r.lock.Unlock()
 		note(o, there)

@@ -26,9 +26,9 @@ func withStores(c *v1alpha1.TidbCluster, stores int) {
 	c.Spec.TiKV[0].RestartTogether = "zone"
 }
 
-// roll has the stores of all clusters restarted with a new version, and waits until nothing is
+// rollStores has the stores of all clusters restarted with a new version, and waits until nothing is
 // left to do.
-func roll(ctx context.Context, r *rig.Rig, of Case) error {
+func rollStores(ctx context.Context, r *rig.Rig, of Case) error {
 	for at := range of.Clusters {
 		c := &v1alpha1.TidbCluster{}
 		c.Name, c.Namespace = clusterName(at), r.Namespace()

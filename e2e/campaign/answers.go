@@ -23,29 +23,29 @@ type answer struct {
 	give func(w http.ResponseWriter, e exchange)
 }
 
-// answers are all of them, by name.
-func answers() map[string]answer {
+// listAnswers are all of them, by name.
+func listAnswers() map[string]answer {
 	out := map[string]answer{}
-	for _, all := range []map[string]func(http.ResponseWriter, exchange){silences(), floods(), nonsense()} {
+	for _, all := range []map[string]func(http.ResponseWriter, exchange){incompleteAnswers(), excessiveAnswers(), malformedAnswers()} {
 		for name, give := range all {
 			out[name] = answer{name: name, give: give}
 		}
 	}
-	for name, change := range lies() {
-		out[name] = answer{name: name, lies: true, give: func(w http.ResponseWriter, e exchange) { lie(w, e, change) }}
+	for name, change := range replyFalsifications() {
+		out[name] = answer{name: name, lies: true, give: func(w http.ResponseWriter, e exchange) { falsifyReply(w, e, change) }}
 	}
 	out["answers-of-the-victim"] = answer{name: "answers-of-the-victim", lies: true, give: func(w http.ResponseWriter, e exchange) {
 		if e.Method != http.MethodGet {
-			pass(w, e.ask)
+			forwardReply(w, e.ask)
 			return
 		}
-		pass(w, e.victim)
+		forwardReply(w, e.victim)
 	}}
 	return out
 }
 
-// pass hands on what a PD says.
-func pass(w http.ResponseWriter, ask func() (reply, error)) {
+// forwardReply hands on what a PD says.
+func forwardReply(w http.ResponseWriter, ask func() (reply, error)) {
 	answer, err := ask()
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -60,17 +60,17 @@ const (
 	dripEvery = 50 * time.Millisecond
 )
 
-// silences are answers that do not come, or not as a whole.
-func silences() map[string]func(http.ResponseWriter, exchange) {
+// incompleteAnswers are answers that do not come, or not as a whole.
+func incompleteAnswers() map[string]func(http.ResponseWriter, exchange) {
 	return map[string]func(http.ResponseWriter, exchange){
 		"hangs": func(_ http.ResponseWriter, e exchange) { <-e.Context().Done() },
 		"late": func(w http.ResponseWriter, e exchange) {
-			if pause(e.Context(), lateBy) {
-				pass(w, e.ask)
+			if trySleep(e.Context(), lateBy) {
+				forwardReply(w, e.ask)
 			}
 		},
 		"drips": func(w http.ResponseWriter, e exchange) {
-			for pause(e.Context(), dripEvery) {
+			for trySleep(e.Context(), dripEvery) {
 				if _, err := w.Write([]byte(" ")); err != nil {
 					return
 				}
@@ -90,8 +90,8 @@ func silences() map[string]func(http.ResponseWriter, exchange) {
 	}
 }
 
-// floods are answers of which there is more than anybody should take.
-func floods() map[string]func(http.ResponseWriter, exchange) {
+// excessiveAnswers are answers of which there is more than anybody should take.
+func excessiveAnswers() map[string]func(http.ResponseWriter, exchange) {
 	// flood writes a text again and again, until who asks has enough or it is so long.
 	const most = 256 << 20
 	flood := func(w io.Writer, head, repeated string) {
@@ -110,7 +110,7 @@ func floods() map[string]func(http.ResponseWriter, exchange) {
 	}
 	head := func(begin, repeated string) func(http.ResponseWriter, exchange) {
 		return func(w http.ResponseWriter, e exchange) {
-			raw(w, e, func(conn net.Conn) { flood(conn, begin, repeated) })
+			hijackConnection(w, e, func(conn net.Conn) { flood(conn, begin, repeated) })
 		}
 	}
 	return map[string]func(http.ResponseWriter, exchange){
@@ -137,8 +137,8 @@ func floods() map[string]func(http.ResponseWriter, exchange) {
 	}
 }
 
-// nonsense are answers that are none.
-func nonsense() map[string]func(http.ResponseWriter, exchange) {
+// malformedAnswers are answers that are none.
+func malformedAnswers() map[string]func(http.ResponseWriter, exchange) {
 	redirect := func(status int) func(http.ResponseWriter, exchange) {
 		return func(w http.ResponseWriter, e exchange) {
 			http.Redirect(w, e.Request, "http://"+e.elsewhere+e.URL.Path, status)
@@ -146,7 +146,7 @@ func nonsense() map[string]func(http.ResponseWriter, exchange) {
 	}
 	bytes := func(text string) func(http.ResponseWriter, exchange) {
 		return func(w http.ResponseWriter, e exchange) {
-			raw(w, e, func(conn net.Conn) { _, _ = io.WriteString(conn, text) })
+			hijackConnection(w, e, func(conn net.Conn) { _, _ = io.WriteString(conn, text) })
 		}
 	}
 	return map[string]func(http.ResponseWriter, exchange){
@@ -169,8 +169,8 @@ func nonsense() map[string]func(http.ResponseWriter, exchange) {
 	}
 }
 
-// raw hands the connection itself over, until who asks is gone.
-func raw(w http.ResponseWriter, e exchange, speak func(net.Conn)) {
+// hijackConnection hands the connection itself over, until who asks is gone.
+func hijackConnection(w http.ResponseWriter, e exchange, speak func(net.Conn)) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -187,14 +187,14 @@ func raw(w http.ResponseWriter, e exchange, speak func(net.Conn)) {
 	speak(conn)
 }
 
-// lie changes what PD answers.
-func lie(w http.ResponseWriter, e exchange, change func(key string, v any, e exchange) any) {
+// falsifyReply changes what PD answers.
+func falsifyReply(w http.ResponseWriter, e exchange, change func(key string, v any, e exchange) any) {
 	answer, err := e.ask()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if answer.isJSON() {
-		text, err := json.Marshal(walk("", tree(answer.body), func(key string, v any) any { return change(key, v, e) }))
+		text, err := json.Marshal(transformValues("", decodeJSON(answer.body), func(key string, v any) any { return change(key, v, e) }))
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -206,8 +206,8 @@ func lie(w http.ResponseWriter, e exchange, change func(key string, v any, e exc
 // notANumber stands for one, which json does not write.
 const notANumber = "918273645546372819"
 
-// tree is what a JSON text says, with numbers as they are written.
-func tree(text []byte) any {
+// decodeJSON is what a JSON text says, with numbers as they are written.
+func decodeJSON(text []byte) any {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var out any
@@ -217,24 +217,24 @@ func tree(text []byte) any {
 	return out
 }
 
-// walk changes every value of a tree, from the leaves up. key is that of the nearest
+// transformValues changes every value of a tree, from the leaves up. key is that of the nearest
 // object.
-func walk(key string, v any, change func(key string, v any) any) any {
+func transformValues(key string, v any, change func(key string, v any) any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, below := range v {
-			v[name] = walk(name, below, change)
+			v[name] = transformValues(name, below, change)
 		}
 	case []any:
 		for i, below := range v {
-			v[i] = walk(key, below, change)
+			v[i] = transformValues(key, below, change)
 		}
 	}
 	return change(key, v)
 }
 
-// lies are changes of what PD answers.
-func lies() map[string]func(key string, v any, e exchange) any {
+// replyFalsifications are changes of what PD answers.
+func replyFalsifications() map[string]func(key string, v any, e exchange) any {
 	numbers := func(n string) func(string, any, exchange) any {
 		return func(_ string, v any, _ exchange) any {
 			if _, is := v.(json.Number); is {
@@ -332,7 +332,7 @@ func listsFull(_ string, v any, _ exchange) any {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		out = append(out, walk("", tree(text), func(key string, v any) any {
+		out = append(out, transformValues("", decodeJSON(text), func(key string, v any) any {
 			switch {
 			case key == "name" || key == "address":
 				return fmt.Sprintf("stranger-%d", n)

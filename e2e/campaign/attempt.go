@@ -80,9 +80,9 @@ type Record struct {
 	Measured *Measured `json:"measured,omitempty"`
 }
 
-// attacked returns the promises that attempts of a campaign could show to be
+// listTestedPromises returns the promises that attempts of a campaign could show to be
 // broken.
-func attacked(campaign string) []string {
+func listTestedPromises(campaign string) []string {
 	switch campaign {
 	case Kill:
 		return []string{"P2", "P3", "P5", "P6", "P9"}
@@ -101,9 +101,9 @@ func attacked(campaign string) []string {
 	}
 }
 
-// choose returns the attempts of one shard of several, shard counted from 1,
+// selectAttempts returns the attempts of one shard of several, shard counted from 1,
 // and of them a sample; none is all.
-func choose(all []Attempt, shard, shards, sample int, seed uint64) []Attempt {
+func selectAttempts(all []Attempt, shard, shards, sample int, seed uint64) []Attempt {
 	var out []Attempt
 	for _, a := range all {
 		if shards < 2 || a.hash(0)%uint64(shards) == uint64(shard-1) {

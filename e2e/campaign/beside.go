@@ -120,7 +120,7 @@ func (b *beside) close() error {
 // settleVictims brings the victims up and has them do once, with nobody who harms them,
 // what they do later beside somebody who does.
 func (b *beside) settleVictims(ctx context.Context, story scenario.Scenario) error {
-	ctx, cancel := patient(ctx, 2*bound, fmt.Errorf("the victims are not well within %s", 2*bound))
+	ctx, cancel := withRunningTimeout(ctx, 2*bound, fmt.Errorf("the victims are not well within %s", 2*bound))
 	defer cancel()
 	if _, err := scenario.Run(ctx, b.victims, story); err != nil {
 		return err
@@ -150,7 +150,7 @@ type written struct {
 func (t *written) wrap(operator string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return apirequest.RoundTripFunc(func(req *http.Request) (*http.Response, error) {
-			if asks := apirequest.Of(req); asks.Writes() && asks.Resource != "events" && !req.URL.Query().Has("dryRun") {
+			if asks := apirequest.Parse(req); asks.Writes() && asks.Resource != "events" && !req.URL.Query().Has("dryRun") {
 				w, err := faults.WriteOf(operator, req, asks)
 				if err != nil {
 					return nil, err
@@ -178,7 +178,7 @@ func (t *written) note(namespace, what string) {
 func (t *written) in(namespace string) (map[string]int, []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.count[namespace]), sorted(t.count)
+	return maps.Clone(t.count[namespace]), sortedKeys(t.count)
 }
 
 // listServers is a question, too.
@@ -232,7 +232,7 @@ type edited struct{ seen, answered time.Duration }
 
 // edit changes a label of an object, and returns how long that took.
 func (b *beside) edit(ctx context.Context, key objects.Key) (edited, error) {
-	ctx, cancel := patient(ctx, answered, fmt.Errorf("an edit of the victims' %s has no answer within %s", key, answered))
+	ctx, cancel := withRunningTimeout(ctx, answered, fmt.Errorf("an edit of the victims' %s has no answer within %s", key, answered))
 	defer cancel()
 	b.round++
 	begin := time.Now()
@@ -253,7 +253,7 @@ func (b *beside) edit(ctx context.Context, key objects.Key) (edited, error) {
 		return out, err
 	}
 	out.seen = time.Since(begin)
-	err = await(spokenOf)
+	err = await(hasReported)
 	out.answered = time.Since(begin)
 	return out, err
 }
@@ -295,7 +295,7 @@ func (b *beside) scale(ctx context.Context) error {
 }
 
 func (b *beside) scaleTo(ctx context.Context, key objects.Key, replicas int64) error {
-	ctx, cancel := patient(ctx, bound, fmt.Errorf("the victims' %s has not %d replicas within %s", key, replicas, bound))
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the victims' %s has not %d replicas within %s", key, replicas, bound))
 	defer cancel()
 	object, err := b.patch(ctx, key, `{"spec":{"replicas":%d}}`, replicas)
 	if err != nil {
@@ -315,7 +315,7 @@ func (b *beside) scaleTo(ctx context.Context, key objects.Key, replicas int64) e
 // arrive takes the victims' edits back and waits for the outcome of the undisturbed run.
 func (b *beside) arrive(ctx context.Context) error {
 	for _, key := range b.mine() {
-		labels, err := encode(b.labels(key))
+		labels, err := encodeJSON(b.labels(key))
 		if err == nil {
 			_, err = b.patch(ctx, key, `{"spec":{"labels":%s}}`, labels)
 		}
@@ -323,7 +323,7 @@ func (b *beside) arrive(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := patient(ctx, bound, fmt.Errorf("the victims' outcome is not that of the undisturbed run within %s", bound))
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the victims' outcome is not that of the undisturbed run within %s", bound))
 	defer cancel()
 	want := withoutRevisions(b.want.Outcome)
 	return b.victims.Await(ctx, func(o objects.Set) error {
@@ -368,7 +368,7 @@ type snapshot struct {
 
 // look remembers what there is.
 func (b *beside) look() snapshot {
-	return snapshot{uids: b.victims.Observed().UIDs, others: b.others(), panics: panicked()}
+	return snapshot{uids: b.victims.Observed().UIDs, others: b.others(), panics: countPanics()}
 }
 
 // others are the objects of somebody else in the hostile namespace, and the members and
@@ -397,7 +397,7 @@ func (b *beside) harm() []Finding {
 		// Who writes in a loop may be the neighbour; what operators write of strangers is looked at apart.
 		loop := b.busy && strings.Contains(violation, "written in a loop")
 		if !loop && !strings.HasPrefix(violation, "pod actor:") && !strings.Contains(violation, ".id was ") {
-			out = append(out, Finding{Promise: violated(violation), What: "in the hostile namespace: " + violation})
+			out = append(out, Finding{Promise: findBrokenPromise(violation), What: "in the hostile namespace: " + violation})
 		}
 	}
 	return out
@@ -430,7 +430,7 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 	if worked != nil && len(out) == 0 {
 		note("P10", "%v", worked)
 	}
-	for _, what := range sorted(b.touched()) {
+	for _, what := range sortedKeys(b.touched()) {
 		if !b.allowed[what] {
 			note("P12", "%s: never undisturbed", what)
 		}
@@ -439,11 +439,11 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 	for _, namespace := range namespaces {
 		if namespace != b.victims.Namespace() && namespace != b.hostile.Namespace() {
 			writes, _ := b.written.in(namespace)
-			note("P12", "operators wrote in namespace %q: %s", namespace, strings.Join(sorted(writes), ", "))
+			note("P12", "operators wrote in namespace %q: %s", namespace, strings.Join(sortedKeys(writes), ", "))
 		}
 	}
 	writes, _ := b.written.in(b.hostile.Namespace())
-	for _, write := range sorted(writes) {
+	for _, write := range sortedKeys(writes) {
 		if strings.HasSuffix(write, "/"+strangers) {
 			note("P12", "%s: an object of somebody else in the hostile namespace", write)
 		}
@@ -457,7 +457,7 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 	for _, visit := range b.trap.seen() {
 		note("P12", "%s where nobody has any business", visit)
 	}
-	if now := panicked(); now > before.panics {
+	if now := countPanics(); now > before.panics {
 		note("P10", "operators panicked %g times", now-before.panics)
 	}
 	return append(out, b.bounded()...)
@@ -466,12 +466,12 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 // heard finds groups of the hostile namespace about whose present generation their
 // operators say nothing.
 func (b *beside) heard(ctx context.Context) []Finding {
-	ctx, cancel := patient(ctx, answered, fmt.Errorf("nothing is said of it within %s", answered))
+	ctx, cancel := withRunningTimeout(ctx, answered, fmt.Errorf("nothing is said of it within %s", answered))
 	defer cancel()
 	err := b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
 		for _, key := range o.Keys() {
 			object := o.Get(key.Kind, key.Name)
-			if key.Kind != v1alpha1.KindInstance && slices.Contains(v1alpha1.Kinds(), key.Kind) && !spokenOf(object) {
+			if key.Kind != v1alpha1.KindInstance && slices.Contains(v1alpha1.Kinds(), key.Kind) && !hasReported(object) {
 				return fmt.Errorf("hostile %s at generation %d", key, object.GetGeneration())
 			}
 		}
@@ -483,8 +483,8 @@ func (b *beside) heard(ctx context.Context) []Finding {
 	return nil
 }
 
-// spokenOf says whether an object's operator has said something about its generation.
-func spokenOf(object *unstructured.Unstructured) bool {
+// hasReported says whether an object's operator has said something about its generation.
+func hasReported(object *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects.Conditions(object), func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReady && c.ObservedGeneration >= object.GetGeneration()
 	})
@@ -497,15 +497,15 @@ func (b *beside) bounded() []Finding {
 	b.hostile.Watcher.Now(func(o objects.Set) {
 		for _, key := range o.Keys() {
 			if slices.Contains(v1alpha1.Kinds(), key.Kind) {
-				out = append(out, unfit(key, o.Get(key.Kind, key.Name))...)
+				out = append(out, checkStatus(key, o.Get(key.Kind, key.Name))...)
 			}
 		}
 	})
 	return out
 }
 
-// unfit finds what is wrong with the status of an object whose owner means harm.
-func unfit(key objects.Key, object *unstructured.Unstructured) []Finding {
+// checkStatus finds what is wrong with the status of an object whose owner means harm.
+func checkStatus(key objects.Key, object *unstructured.Unstructured) []Finding {
 	var out []Finding
 	note := func(promise, format string, args ...any) {
 		out = append(out, Finding{Promise: promise, What: "hostile " + key.String() + ": " + fmt.Sprintf(format, args...)})
@@ -525,8 +525,8 @@ func unfit(key objects.Key, object *unstructured.Unstructured) []Finding {
 	return out
 }
 
-// panicked is how often a reconcile of this process has panicked so far.
-func panicked() float64 {
+// countPanics is how often a reconcile of this process has panicked so far.
+func countPanics() float64 {
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		return 0 // a metric that cannot be gathered counts for nothing
@@ -550,7 +550,7 @@ func (c *campaign) tenantOf(ctx context.Context, namespace string) (client.Clien
 	if err != nil {
 		return nil, fmt.Errorf("make a tenant: %w", err)
 	}
-	if err := grant(ctx, admin, c.options.CRDs, namespace, user); err != nil {
+	if err := grantEdit(ctx, admin, c.options.CRDs, namespace, user); err != nil {
 		return nil, err
 	}
 	config := rest.CopyConfig(c.plane.Config)

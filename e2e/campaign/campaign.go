@@ -88,12 +88,12 @@ func (c *campaign) scenario(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	story = prepared(story)
+	story = prepareScenario(story)
 	want, err := c.reference(ctx, story)
 	if err != nil {
 		return err
 	}
-	if want.Asked == nil && c.asks() {
+	if want.Asked == nil && c.asksPD() {
 		if want.Asked, err = c.asked(ctx, story); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (c *campaign) attempts(name string, want *Reference, schemas map[string]*sc
 		case Delay:
 			points = delayPoints(name)
 		}
-		out = append(out, choose(points, c.options.Shard, c.options.Shards, c.options.Sample, c.options.Seed)...)
+		out = append(out, selectAttempts(points, c.options.Shard, c.options.Shards, c.options.Sample, c.options.Seed)...)
 	}
 	if strings.HasSuffix(c.options.Commit, document.Dirty) {
 		return out
@@ -169,11 +169,11 @@ func (c *campaign) attempts(name string, want *Reference, schemas map[string]*sc
 	return slices.DeleteFunc(out, func(a Attempt) bool { return c.journal.Done(c.options.Commit, a) })
 }
 
-// prepared returns a scenario as campaigns run it: in its own namespace, so that
+// prepareScenario returns a scenario as campaigns run it: in its own namespace, so that
 // several can run at once; with patience, for the campaign counts the time; and
 // without the pauses in which nothing may happen, for which a campaign waits
 // in its own way.
-func prepared(s scenario.Scenario) scenario.Scenario {
+func prepareScenario(s scenario.Scenario) scenario.Scenario {
 	s.Options.ClusterWide = false
 	s.Patience = metav1.Duration{Duration: time.Hour}
 	s.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(step scenario.Step) bool { return step.Idle != nil })
@@ -228,7 +228,7 @@ func (c *campaign) attempt(ctx context.Context, story scenario.Scenario, a Attem
 	}
 	return c.staged(ctx, story, a, fault, func(s *stage) (bool, []Finding, error) {
 		findings, err := s.run(ctx, story, want)
-		return s.injector.Struck(), findings, err
+		return s.injector.HasStruck(), findings, err
 	})
 }
 
@@ -236,7 +236,7 @@ func (c *campaign) attempt(ctx context.Context, story scenario.Scenario, a Attem
 // its point, and what was not as promised.
 func (c *campaign) staged(ctx context.Context, story scenario.Scenario, a Attempt, fault faults.Fault, attack func(*stage) (bool, []Finding, error)) (Record, error) {
 	return c.record(ctx, a, func(r *Record) error {
-		s, err := open(ctx, c.plane, story, fault)
+		s, err := openStage(ctx, c.plane, story, fault)
 		if err != nil {
 			return err
 		}
@@ -271,11 +271,11 @@ func (c *campaign) show(s *stage, findings []Finding) {
 
 // undisturbed makes one run without a fault.
 func (c *campaign) undisturbed(ctx context.Context, story scenario.Scenario) (Reference, error) {
-	s, err := open(ctx, c.plane, story, faults.Fault{})
+	s, err := openStage(ctx, c.plane, story, faults.Fault{})
 	if err != nil {
 		return Reference{}, err
 	}
-	patience, cancel := patient(ctx, 2*bound, fmt.Errorf("not within %s", 2*bound))
+	patience, cancel := withRunningTimeout(ctx, 2*bound, fmt.Errorf("not within %s", 2*bound))
 	defer cancel()
 	result, err := scenario.Run(patience, s, story)
 	if err == nil {

@@ -63,16 +63,16 @@ func TestShardsTogetherAreAllAndSamplesStayTheSame(t *testing.T) {
 	}
 	var together []Attempt
 	for shard := 1; shard <= 3; shard++ {
-		part := choose(all, shard, 3, 0, 0)
+		part := selectAttempts(all, shard, 3, 0, 0)
 		assert.NotEmpty(t, part)
 		together = append(together, part...)
 	}
 	assert.ElementsMatch(t, all, together)
-	assert.Len(t, choose(all, 0, 0, 5, 1), 5)
-	assert.Subset(t, choose(all[3:], 0, 0, 26, 1), all[3:])
-	few := choose(all, 0, 0, 5, 1)
-	assert.Equal(t, few, choose(append([]Attempt(nil), all...), 0, 0, 5, 1))
-	assert.NotEqual(t, few, choose(all, 0, 0, 5, 2))
+	assert.Len(t, selectAttempts(all, 0, 0, 5, 1), 5)
+	assert.Subset(t, selectAttempts(all[3:], 0, 0, 26, 1), all[3:])
+	few := selectAttempts(all, 0, 0, 5, 1)
+	assert.Equal(t, few, selectAttempts(append([]Attempt(nil), all...), 0, 0, 5, 1))
+	assert.NotEqual(t, few, selectAttempts(all, 0, 0, 5, 2))
 }
 
 func TestAnInterruptedCampaignGoesOnWhereItWas(t *testing.T) {
@@ -107,8 +107,8 @@ func TestFiguresArePutIntoADocument(t *testing.T) {
 		return Record{Attempt: Attempt{campaign, "bootstrap", fault}, Commit: "abc", Struck: struck, Findings: findings, Took: 2 * time.Second}
 	}
 	lost := Finding{Promise: "P3", What: "claim x is lost"}
-	require.NoError(t, Write(Sums([]Record{record(Crash, "a", true)}), file, document))
-	require.NoError(t, Write(Sums([]Record{
+	require.NoError(t, Write(Summarize([]Record{record(Crash, "a", true)}), file, document))
+	require.NoError(t, Write(Summarize([]Record{
 		record(Drop, "a", true), record(Drop, "b", true, lost), record(Drop, "b", true), record(Drop, "c", false), record(Drop, "d", true, lost, lost),
 	}), file, document))
 	text, err := os.ReadFile(document)
@@ -131,10 +131,10 @@ func TestFiguresArePutIntoADocument(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.NoError(t, Write(Sums([]Record{sample}), file, document))
+	require.NoError(t, Write(Summarize([]Record{sample}), file, document))
 	assert.Contains(t, rows(), "| DROP | bootstrap | 3 | 1 | 1 | 0 | 0 | abc |", "a sample does not replace a sweep")
 	assert.Contains(t, rows(), "| DROP | bootstrap | 1 | 0 | 0 | 0 | 0 | def |")
-	require.NoError(t, Write(Sums(sweep), file, document))
+	require.NoError(t, Write(Summarize(sweep), file, document))
 	assert.Contains(t, rows(), "| DROP | bootstrap | 3 | 0 | 0 | 0 | 0 | ghi |")
 	assert.NotContains(t, rows(), "| DROP | bootstrap | 1 ")
 	require.NoError(t, Write([]Sum{{Campaign: Kill, Scenario: "bootstrap", Commit: "jkl", Gone: true, Attempts: 7}}, file, document))
@@ -174,7 +174,7 @@ func TestEverythingIsDeletedInManyOrders(t *testing.T) {
 func TestAScenarioForgivesItsUser(t *testing.T) {
 	story, err := scenario.Find("initial-members")
 	require.NoError(t, err)
-	for _, step := range forgiving(story).Steps {
+	for _, step := range relaxScenario(story).Steps {
 		if step.Expect != nil {
 			assert.Nil(t, step.Expect.Restarts)
 			assert.NotNil(t, step.Expect.Births)
@@ -199,8 +199,8 @@ func TestTheGistForgetsNamesAndThePastButNotNumbers(t *testing.T) {
 	instance := func(name string, conditions ...string) scenario.Object {
 		return scenario.Object{Key: key("Instance " + name), Labels: map[string]string{"groups.tidb.dev/group": "a"}, Conditions: conditions}
 	}
-	want := gist([]scenario.Object{instance("a-0", "Ready=True(Ready)"), instance("a-1", "Ready=True(Ready)")})
-	assert.NoError(t, differ(gist([]scenario.Object{instance("a-1", "Ready=True(Ready)"), instance("a-3", "Ready=True(Ready)"), {Key: key("ControllerRevision x")}}), want))
-	assert.Error(t, differ(gist([]scenario.Object{instance("a-0", "Ready=True(Ready)")}), want))
-	assert.Error(t, differ(gist([]scenario.Object{instance("a-0", "Ready=True(Ready)"), instance("a-1", "Ready=False(PodPending)")}), want))
+	want := summarizeOutcome([]scenario.Object{instance("a-0", "Ready=True(Ready)"), instance("a-1", "Ready=True(Ready)")})
+	assert.NoError(t, compareCounts(summarizeOutcome([]scenario.Object{instance("a-1", "Ready=True(Ready)"), instance("a-3", "Ready=True(Ready)"), {Key: key("ControllerRevision x")}}), want))
+	assert.Error(t, compareCounts(summarizeOutcome([]scenario.Object{instance("a-0", "Ready=True(Ready)")}), want))
+	assert.Error(t, compareCounts(summarizeOutcome([]scenario.Object{instance("a-0", "Ready=True(Ready)"), instance("a-1", "Ready=False(PodPending)")}), want))
 }

@@ -42,8 +42,8 @@ type deed struct {
 	do      func(ctx context.Context, t *tenancy) error
 }
 
-// deeds are all of them.
-func deeds() []deed {
+// listDeeds are all of them.
+func listDeeds() []deed {
 	return []deed{
 		{"owned-by-the-victims", false, ownedByVictims},
 		{"owners-in-a-ring", false, ownersInARing},
@@ -184,7 +184,7 @@ func labelsOnStrangers(ctx context.Context, t *tenancy) error {
 			t.configMap(strangers), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: t.own, Name: strangers}},
 			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: t.own, Name: strangers}},
 		} {
-			patch, err := encode(map[string]any{"metadata": map[string]any{"labels": from.GetLabels(), "annotations": from.GetAnnotations()}})
+			patch, err := encodeJSON(map[string]any{"metadata": map[string]any{"labels": from.GetLabels(), "annotations": from.GetAnnotations()}})
 			if err != nil {
 				return err
 			}
@@ -210,7 +210,7 @@ func annotationsEverywhere(ctx context.Context, t *tenancy) error {
 				continue
 			}
 			for _, value := range []string{t.other + "/b-0", `{"a":` + strings.Repeat("[", 2000), "2001-01-01T00:00:00Z"} {
-				patch, err := encode(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
+				patch, err := encodeJSON(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 				if err != nil {
 					return err
 				}
@@ -336,7 +336,7 @@ func manyGroups(ctx context.Context, t *tenancy) error {
 	}
 	for n := range many {
 		if err := t.make(ctx, group(n)); err != nil {
-			return ended(ctx, err)
+			return ignoreCanceled(ctx, err)
 		}
 	}
 	return t.each(ctx, func(n int) error {
@@ -344,8 +344,8 @@ func manyGroups(ctx context.Context, t *tenancy) error {
 	})
 }
 
-// ended is an error, unless a deed was told to end.
-func ended(ctx context.Context, err error) error {
+// ignoreCanceled is an error, unless a deed was told to end.
+func ignoreCanceled(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -357,7 +357,7 @@ func manyServers(ctx context.Context, t *tenancy) error {
 	group, _ := groupOf(t.own, v1alpha1.KindTiDBGroup, "t", "a", 0).(*v1alpha1.TiDBGroup)
 	group.Spec.Image = "pingcap/tidb:bad"
 	if err := t.make(ctx, group); err != nil {
-		return ended(ctx, err)
+		return ignoreCanceled(ctx, err)
 	}
 	return t.each(ctx, func(n int) error {
 		if n%100 > 0 {

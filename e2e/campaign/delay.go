@@ -43,8 +43,8 @@ type Waits struct {
 	Most   time.Duration `json:"most"`
 }
 
-// waits sums up.
-func waits(all []time.Duration) Waits {
+// summarizeWaits sums up.
+func summarizeWaits(all []time.Duration) Waits {
 	if len(all) == 0 {
 		return Waits{}
 	}
@@ -58,8 +58,10 @@ func waits(all []time.Duration) Waits {
 // turns is the answer of a PD that answers each question in another way.
 const turns = "turns"
 
-// costly are the answers that take time or memory, by name.
-func costly() []string { return slices.Concat(sorted(silences()), sorted(floods())) }
+// listCostlyAnswers are the answers that take time or memory, by name.
+func listCostlyAnswers() []string {
+	return slices.Concat(sortedKeys(incompleteAnswers()), sortedKeys(excessiveAnswers()))
+}
 
 // delayPoints are the attempts of DELAY: each way in which a PD takes time or memory,
 // all of its answers in turns, and each deed that goes on.
@@ -68,10 +70,10 @@ func delayPoints(name string) []Attempt {
 	add := func(who, what string) {
 		out = append(out, Attempt{Campaign: Delay, Scenario: name, Fault: "delay:" + who + "/" + what})
 	}
-	for _, answer := range append(costly(), turns) {
+	for _, answer := range append(listCostlyAnswers(), turns) {
 		add("pd", answer)
 	}
-	for _, d := range deeds() {
+	for _, d := range listDeeds() {
 		if d.endless {
 			add("tenant", d.name)
 		}
@@ -93,7 +95,7 @@ func (h *hostiles) delay(ctx context.Context, a Attempt) (Record, error) {
 		before := h.world.look()
 		measured, struck, worked, err := h.world.measure(ctx, harm, func(quiet, beside []edited) {
 			if h.c.options.Verbose {
-				h.c.print("%s: quiet %v, beside it %v\n", a.Fault, rounded(answerTimes(quiet)), rounded(answerTimes(beside)))
+				h.c.print("%s: quiet %v, beside it %v\n", a.Fault, toMilliseconds(answerTimes(quiet)), toMilliseconds(answerTimes(beside)))
 			}
 		})
 		if err == nil {
@@ -108,11 +110,11 @@ func (h *hostiles) delay(ctx context.Context, a Attempt) (Record, error) {
 // anything was done.
 func (h *hostiles) harm(who, what string) (func(context.Context, *beside) func(context.Context) (bool, error), error) {
 	if who == "pd" {
-		given := []answer{answers()[what]}
+		given := []answer{listAnswers()[what]}
 		if what == turns {
 			given = nil
-			for _, name := range append(costly(), sorted(nonsense())...) {
-				given = append(given, answers()[name])
+			for _, name := range append(listCostlyAnswers(), sortedKeys(malformedAnswers())...) {
+				given = append(given, listAnswers()[name])
 			}
 		}
 		if given[0].give == nil {
@@ -162,8 +164,8 @@ func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside
 		}
 	}
 	return Measured{
-		Quiet: waits(answerTimes(quiet)), Beside: waits(answerTimes(beside)),
-		SeenQuiet: waits(seenTimes(quiet)), SeenBeside: waits(seenTimes(beside)), Machine: machine(),
+		Quiet: summarizeWaits(answerTimes(quiet)), Beside: summarizeWaits(answerTimes(beside)),
+		SeenQuiet: summarizeWaits(seenTimes(quiet)), SeenBeside: summarizeWaits(seenTimes(beside)), Machine: describeMachine(),
 	}, struck, nil, nil
 }
 
@@ -188,15 +190,15 @@ func (b *beside) time(ctx context.Context, to []edited) ([]edited, error) {
 
 // answerTimes are how long each edit waited for its operator.
 func answerTimes(all []edited) []time.Duration {
-	return times(all, func(e edited) time.Duration { return e.answered })
+	return collectTimes(all, func(e edited) time.Duration { return e.answered })
 }
 
 // seenTimes are how long each edit was on its way through the API server.
 func seenTimes(all []edited) []time.Duration {
-	return times(all, func(e edited) time.Duration { return e.seen })
+	return collectTimes(all, func(e edited) time.Duration { return e.seen })
 }
 
-func times(all []edited, of func(edited) time.Duration) []time.Duration {
+func collectTimes(all []edited, of func(edited) time.Duration) []time.Duration {
 	out := make([]time.Duration, 0, len(all))
 	for _, e := range all {
 		out = append(out, of(e))
@@ -204,8 +206,8 @@ func times(all []edited, of func(edited) time.Duration) []time.Duration {
 	return out
 }
 
-// rounded are times in milliseconds, for a user.
-func rounded(all []time.Duration) []int64 {
+// toMilliseconds are times in milliseconds, for a user.
+func toMilliseconds(all []time.Duration) []int64 {
 	out := make([]int64, 0, len(all))
 	for _, d := range all {
 		out = append(out, d.Milliseconds())
@@ -213,8 +215,8 @@ func rounded(all []time.Duration) []int64 {
 	return out
 }
 
-// machine names the processors that there are.
-func machine() string {
+// describeMachine names the processors that there are.
+func describeMachine() string {
 	model := "unknown processor"
 	if file, err := os.Open("/proc/cpuinfo"); err == nil {
 		defer func() { _ = file.Close() }() // it was only read

@@ -34,13 +34,13 @@ func TestEveryAnswerIsGivenAtEveryEndpoint(t *testing.T) {
 	asked := []Asked{{Endpoint: "GET/pd/api/v1/members", JSON: true}, {Endpoint: "DELETE/pd/api/v1/store/~"}}
 	points := hostilePDPoints(small, asked)
 	lies := 0
-	for _, a := range answers() {
+	for _, a := range listAnswers() {
 		if a.lies {
 			lies++
 		}
 	}
 	assert.Greater(t, lies, 15)
-	assert.Len(t, points, 3*len(answers())-lies, "an order has no answer that could be changed")
+	assert.Len(t, points, 3*len(listAnswers())-lies, "an order has no answer that could be changed")
 	for _, a := range append(points, delayPoints(small)...) {
 		assert.Equal(t, a.Campaign, campaignOf(a.Fault))
 	}
@@ -68,10 +68,10 @@ func TestALieChangesWhatItIsAbout(t *testing.T) {
 		"cluster-id-of-another": `{"header":{"cluster_id":4711},"members":[{"client_urls":["http://a-0.a.ns:2379"],"member_id":18446744073709551615,"name":"a-0"}],"ok":true}`,
 	} {
 		w := httptest.NewRecorder()
-		answers()[name].give(w, exchange{elsewhere: "elsewhere:1", ask: func() (reply, error) { return reply{status: http.StatusOK, body: []byte(truth)}, nil }})
+		listAnswers()[name].give(w, exchange{elsewhere: "elsewhere:1", ask: func() (reply, error) { return reply{status: http.StatusOK, body: []byte(truth)}, nil }})
 		assert.Equal(t, want, w.Body.String(), name)
 	}
-	for name, a := range answers() {
+	for name, a := range listAnswers() {
 		if !a.lies || name == "answers-of-the-victim" {
 			continue
 		}
@@ -98,7 +98,7 @@ func TestATenantTriesEveryFieldAndStaysWithinTheSchema(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.deed("PDGroup/nonsense/hostile-1")
 	assert.Error(t, err)
-	assert.Equal(t, map[string]any{"a": []any{"x.ns-1"}}, placed(map[string]any{"a": []any{"x." + namespaceOfVictims}}, "ns-1"))
+	assert.Equal(t, map[string]any{"a": []any{"x.ns-1"}}, replaceNamespace(map[string]any{"a": []any{"x." + namespaceOfVictims}}, "ns-1"))
 }
 
 func TestAStatusIsShortAndFitForATerminal(t *testing.T) {
@@ -107,10 +107,10 @@ func TestAStatusIsShortAndFitForATerminal(t *testing.T) {
 			map[string]any{"type": v1alpha1.ConditionReady, "status": string(metav1.ConditionFalse), "reason": "A", "message": message},
 		}}}}
 	}
-	assert.Empty(t, unfit(key("PDGroup a"), group("PD does not answer")))
-	assert.Len(t, unfit(key("PDGroup a"), group("PD said \x1b[31m")), 1)
-	assert.Len(t, unfit(key("PDGroup a"), group("")), 1)
-	assert.Len(t, unfit(key("PDGroup a"), group(strings.Repeat("x", mostStatus))), 1)
+	assert.Empty(t, checkStatus(key("PDGroup a"), group("PD does not answer")))
+	assert.Len(t, checkStatus(key("PDGroup a"), group("PD said \x1b[31m")), 1)
+	assert.Len(t, checkStatus(key("PDGroup a"), group("")), 1)
+	assert.Len(t, checkStatus(key("PDGroup a"), group(strings.Repeat("x", mostStatus))), 1)
 }
 
 func TestWaitsAreSummedUp(t *testing.T) {
@@ -118,8 +118,8 @@ func TestWaitsAreSummedUp(t *testing.T) {
 	for n := 200; n > 0; n-- {
 		all = append(all, time.Duration(n)*time.Millisecond)
 	}
-	assert.Equal(t, Waits{Edits: 200, Median: 100 * time.Millisecond, P99: 198 * time.Millisecond, Most: 200 * time.Millisecond}, waits(all))
-	table := Tables([]Sum{{Campaign: Delay, Scenario: small, Commit: "abc", Measured: map[string]Measured{"pd/hangs": {Quiet: waits(all), Beside: waits(all), SeenQuiet: waits(all), SeenBeside: waits(all), Machine: "2 × A"}}}})
+	assert.Equal(t, Waits{Edits: 200, Median: 100 * time.Millisecond, P99: 198 * time.Millisecond, Most: 200 * time.Millisecond}, summarizeWaits(all))
+	table := RenderTables([]Sum{{Campaign: Delay, Scenario: small, Commit: "abc", Measured: map[string]Measured{"pd/hangs": {Quiet: summarizeWaits(all), Beside: summarizeWaits(all), SeenQuiet: summarizeWaits(all), SeenBeside: summarizeWaits(all), Machine: "2 × A"}}}})
 	assert.Contains(t, table, "| pd/hangs | 200 | 100 ms | 100 ms | 198 ms | 198 ms | 1.00 | 198 ms | 198 ms | 1.00 | 2 × A | abc |")
-	assert.NotContains(t, Tables([]Sum{{Campaign: Crash, Scenario: small, Commit: "abc"}}), "p99")
+	assert.NotContains(t, RenderTables([]Sum{{Campaign: Crash, Scenario: small, Commit: "abc"}}), "p99")
 }

@@ -31,8 +31,8 @@ type hostiles struct {
 // come up, and every answer at every endpoint, while they are edited.
 func hostilePDPoints(name string, asked []Asked) []Attempt {
 	var out []Attempt
-	all := answers()
-	for _, answer := range sorted(all) {
+	all := listAnswers()
+	for _, answer := range sortedKeys(all) {
 		for _, a := range append([]Asked{{Endpoint: anywhere, JSON: true}}, asked...) {
 			if a.JSON || !all[answer].lies {
 				out = append(out, Attempt{Campaign: HostilePD, Scenario: name, Fault: "hostilepd:" + a.Endpoint + "/" + answer})
@@ -86,7 +86,7 @@ func (h *hostiles) keep(findings []Finding, err error) error {
 func (h *hostiles) pd(ctx context.Context, a Attempt) (Record, error) {
 	rest := strings.TrimPrefix(a.Fault, "hostilepd:")
 	at := strings.LastIndex(rest, "/")
-	given, found := answers()[rest[at+1:]]
+	given, found := listAnswers()[rest[at+1:]]
 	if at < 0 || !found {
 		return Record{}, fmt.Errorf("read fault %q: want hostilepd:ENDPOINT/ANSWER", a.Fault)
 	}
@@ -120,7 +120,7 @@ func (h *hostiles) comesUp(ctx context.Context, given answer) (bool, []Finding, 
 	}
 	before := w.look()
 	w.front.give(anywhere, given)
-	if err := errands()[0].do(ctx, w); err != nil {
+	if err := listErrands()[0].do(ctx, w); err != nil {
 		return false, nil, errors.Join(err, w.close())
 	}
 	s := &stage{Rig: w.victims, fault: faults.Fault{Kind: faults.None}}
@@ -130,7 +130,7 @@ func (h *hostiles) comesUp(ctx context.Context, given answer) (bool, []Finding, 
 	}
 	findings := w.outcome(before, worked)
 	met := w.front.met() > 0
-	for _, difference := range (scenario.Result{Restarts: scenario.Restarts(w.victims.Observed().UIDs), Births: w.victims.Observed().Births, Outcome: h.want.Outcome}).Differences(h.want.result()) {
+	for _, difference := range (scenario.Result{Restarts: scenario.CountRestarts(w.victims.Observed().UIDs), Births: w.victims.Observed().Births, Outcome: h.want.Outcome}).Differences(h.want.result()) {
 		findings = append(findings, Finding{Promise: "P12", What: difference})
 	}
 	h.describe(w, findings)
@@ -140,7 +140,7 @@ func (h *hostiles) comesUp(ctx context.Context, given answer) (bool, []Finding, 
 // lied has the hostile PD answer so at an endpoint, goes the errand for which the
 // operators ask that, lets the victims work meanwhile, and judges.
 func (b *beside) lied(ctx context.Context, asked Asked, given answer) (bool, []Finding, error) {
-	all := errands()
+	all := listErrands()
 	at := slices.IndexFunc(all, func(e errand) bool { return e.name == asked.Errand })
 	if at < 0 {
 		return false, nil, fmt.Errorf("there is no errand %q", asked.Errand)
@@ -189,7 +189,7 @@ func (b *beside) workBeside(ctx context.Context) error {
 		if met.IsZero() && b.front.met() > 0 {
 			met = time.Now()
 		}
-		if !pause(ctx, tick) {
+		if !trySleep(ctx, tick) {
 			return context.Cause(ctx)
 		}
 	}

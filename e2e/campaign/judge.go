@@ -45,7 +45,7 @@ func (s *stage) run(ctx context.Context, story scenario.Scenario, want *Referenc
 
 // play runs the scenario in bounded time.
 func (s *stage) play(ctx context.Context, story scenario.Scenario, want *Reference) error {
-	ctx, cancel := patient(ctx, bound+want.Took, fmt.Errorf("not within %s more than undisturbed", bound))
+	ctx, cancel := withRunningTimeout(ctx, bound+want.Took, fmt.Errorf("not within %s more than undisturbed", bound))
 	defer cancel()
 	_, err := scenario.Run(ctx, s, story)
 	return err
@@ -53,7 +53,7 @@ func (s *stage) play(ctx context.Context, story scenario.Scenario, want *Referen
 
 // arrive waits for the outcome of the undisturbed run.
 func (s *stage) arrive(ctx context.Context, want *Reference) error {
-	ctx, cancel := patient(ctx, bound, fmt.Errorf("the outcome is not that of the undisturbed run within %s", bound))
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the outcome is not that of the undisturbed run within %s", bound))
 	defer cancel()
 	_, err := scenario.AwaitOutcome(ctx, s, want.Outcome)
 	return err
@@ -76,7 +76,7 @@ func (s *stage) judge(ctx context.Context, err error, want *Reference) []Finding
 		note("P5", "%v", err)
 	}
 	seen := s.Observed()
-	now := scenario.Result{Restarts: scenario.Restarts(seen.UIDs), Births: seen.Births, Outcome: want.Outcome}
+	now := scenario.Result{Restarts: scenario.CountRestarts(seen.UIDs), Births: seen.Births, Outcome: want.Outcome}
 	for _, difference := range now.Differences(want.result()) {
 		promise := "P6"
 		if strings.HasPrefix(difference, "PD clusters born") {
@@ -99,13 +99,13 @@ func (s *stage) harm() []Finding {
 		out = append(out, Finding{Promise: promise, What: "alarm: " + alarm})
 	}
 	for _, violation := range seen.Violations {
-		out = append(out, Finding{Promise: violated(violation), What: "violation: " + violation})
+		out = append(out, Finding{Promise: findBrokenPromise(violation), What: "violation: " + violation})
 	}
 	return out
 }
 
-// violated returns the promise that a violation breaks.
-func violated(violation string) string {
+// findBrokenPromise returns the promise that a violation breaks.
+func findBrokenPromise(violation string) string {
 	switch {
 	case strings.Contains(violation, "deleted without consent"):
 		return "P3"
@@ -123,11 +123,11 @@ func (s *stage) settle(ctx context.Context) error {
 		// An operator that does not know its own last write tries to repeat it.
 		limit += relisted
 	}
-	ctx, cancel := patient(ctx, limit, nil)
+	ctx, cancel := withRunningTimeout(ctx, limit, nil)
 	defer cancel()
 	for {
 		before := s.Observed()
-		if !pause(ctx, atRest) {
+		if !trySleep(ctx, atRest) {
 			return fmt.Errorf("it does not come to rest within %s: %s", limit, strings.Join(s.busy(before), ", "))
 		}
 		if len(s.busy(before)) == 0 {

@@ -25,7 +25,7 @@ func (c *campaign) kill(ctx context.Context, story scenario.Scenario, a Attempt,
 	if err != nil {
 		return Record{}, err
 	}
-	story = forgiving(story)
+	story = relaxScenario(story)
 	return c.staged(ctx, story, a, fault, func(s *stage) (bool, []Finding, error) {
 		killed := ""
 		expected := *want
@@ -36,7 +36,7 @@ func (c *campaign) kill(ctx context.Context, story scenario.Scenario, a Attempt,
 			return err
 		}
 		findings, err := s.run(ctx, story, &expected)
-		return s.injector.Struck() && killed != "", findings, err
+		return s.injector.HasStruck() && killed != "", findings, err
 	})
 }
 
@@ -57,9 +57,9 @@ func (r Reference) without(pod string) Reference {
 	return r
 }
 
-// forgiving is a scenario in which a user takes members down himself: majorities
+// relaxScenario is a scenario in which a user takes members down himself: majorities
 // may be lost, and what is expected at one moment may be so at another.
-func forgiving(s scenario.Scenario) scenario.Scenario {
+func relaxScenario(s scenario.Scenario) scenario.Scenario {
 	s.Options.Tolerate = append(slices.Clone(s.Options.Tolerate), model.LostPDMajority, model.LostRegionMajority)
 	s.Steps = slices.Clone(s.Steps)
 	for i, step := range s.Steps {

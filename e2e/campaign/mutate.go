@@ -49,11 +49,11 @@ type mutator struct {
 // each kind of which it leaves an object that a user has made.
 func mutationPoints(name string, want *Reference, schemas map[string]*schema) []Attempt {
 	var out []Attempt
-	for _, kind := range sorted(schemas) {
+	for _, kind := range sortedKeys(schemas) {
 		if kind == v1alpha1.KindInstance || !slices.ContainsFunc(want.Outcome, func(o scenario.Object) bool { return o.Key.Kind == kind && len(o.Owners) == 0 }) {
 			continue
 		}
-		for _, m := range mutations(kind, schemas[kind]) {
+		for _, m := range listMutations(kind, schemas[kind]) {
 			out = append(out, Attempt{Campaign: Mutate, Scenario: name, Fault: m.String()})
 		}
 	}
@@ -62,7 +62,7 @@ func mutationPoints(name string, want *Reference, schemas map[string]*schema) []
 
 // try makes one attempt.
 func (m *mutator) try(ctx context.Context, a Attempt) (Record, error) {
-	mutation, err := find(a.Fault, m.schemas)
+	mutation, err := findMutation(a.Fault, m.schemas)
 	if err != nil {
 		return Record{}, err
 	}
@@ -72,7 +72,7 @@ func (m *mutator) try(ctx context.Context, a Attempt) (Record, error) {
 			r.Struck, r.Findings, err = m.mutate(ctx, mutation)
 		}
 		m.c.show(m.stage, r.Findings)
-		if len(r.Findings) > 0 || err != nil || mutation.sizes() {
+		if len(r.Findings) > 0 || err != nil || mutation.isVolumeSize() {
 			err = errors.Join(err, m.close())
 		}
 		return err
@@ -96,7 +96,7 @@ func (m *mutator) ready(ctx context.Context, tolerant bool) error {
 		// What needs a restart stops the only one that there is.
 		story.Options.Tolerate = append(slices.Clone(story.Options.Tolerate), model.LostPDMajority, model.LostRegionMajority)
 	}
-	s, err := open(ctx, m.c.plane, story, faults.Fault{})
+	s, err := openStage(ctx, m.c.plane, story, faults.Fault{})
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (m *mutator) mutate(ctx context.Context, change mutation) (bool, []Finding,
 	if err != nil {
 		return false, nil, fmt.Errorf("read spec of %s: %w", object.GetName(), err)
 	}
-	if !change.changes(before) {
+	if !change.changesSpec(before) {
 		return false, nil, nil
 	}
 	after, err := change.apply(before)
@@ -157,7 +157,7 @@ func (m *mutator) mutate(ctx context.Context, change mutation) (bool, []Finding,
 	if err != nil {
 		return true, out, err
 	}
-	if change.grows(before) {
+	if change.growsVolumes(before) {
 		return true, append(out, m.keeps(ctx, object, refused)...), ctx.Err()
 	}
 	if refused != nil {
@@ -173,7 +173,7 @@ func (m *mutator) half(ctx context.Context, object *unstructured.Unstructured, s
 	if err != nil || refused != nil {
 		return nil, err
 	}
-	ctx, cancel := patient(ctx, bound, fmt.Errorf("what is left of it is refused for %s", bound))
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("what is left of it is refused for %s", bound))
 	defer cancel()
 	err = m.stage.Await(ctx, func(o objects.Set) error {
 		now := o.Get(object.GetKind(), object.GetName())
@@ -207,7 +207,7 @@ func (m *mutator) keeps(ctx context.Context, object *unstructured.Unstructured, 
 	if refused != nil && strings.Contains(refused.Error(), onlyGrows) {
 		return nil
 	}
-	ctx, cancel := patient(ctx, spoken, fmt.Errorf("nothing is said of a size that cannot be taken back within %s", spoken))
+	ctx, cancel := withRunningTimeout(ctx, spoken, fmt.Errorf("nothing is said of a size that cannot be taken back within %s", spoken))
 	defer cancel()
 	err := m.stage.Await(ctx, func(o objects.Set) error {
 		if now := o.Get(object.GetKind(), object.GetName()); now == nil || !slices.ContainsFunc(objects.Conditions(now), func(c metav1.Condition) bool {
@@ -225,25 +225,25 @@ func (m *mutator) keeps(ctx context.Context, object *unstructured.Unstructured, 
 
 // judge finds what is not again as it was.
 func (m *mutator) judge(ctx context.Context, claims map[string]types.UID) []Finding {
-	arrived, cancel := patient(ctx, bound, fmt.Errorf("it has not come back within %s", bound))
+	arrived, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("it has not come back within %s", bound))
 	defer cancel()
-	wanted := gist(m.want.Outcome)
+	wanted := summarizeOutcome(m.want.Outcome)
 	err := m.stage.Await(arrived, func(o objects.Set) error {
 		have, err := scenario.Outcome(o, m.stage.Namespace())
 		if err != nil {
 			return err
 		}
-		return differ(gist(have), wanted)
+		return compareCounts(summarizeOutcome(have), wanted)
 	})
 	// Pods may have been replaced on the way, as the mutation asked for.
 	as := *m.want
-	as.Restarts, as.Outcome = scenario.Restarts(m.stage.Observed().UIDs), nil
+	as.Restarts, as.Outcome = scenario.CountRestarts(m.stage.Observed().UIDs), nil
 	out := m.stage.judge(ctx, nil, &as)
 	if err != nil {
 		out = append(out, Finding{Promise: "P5", What: err.Error()})
 	}
 	now := m.claims()
-	for _, name := range sorted(claims) {
+	for _, name := range sortedKeys(claims) {
 		if now[name] != claims[name] {
 			out = append(out, Finding{Promise: "P3", What: "claim " + name + " is lost"})
 		}
@@ -286,7 +286,7 @@ func (m *mutator) write(ctx context.Context, object *unstructured.Unstructured, 
 // said waits until the operator has said something about an object.
 func (m *mutator) said(ctx context.Context, object *unstructured.Unstructured) error {
 	key := objects.Key{Kind: object.GetKind(), Name: object.GetName()}
-	ctx, cancel := patient(ctx, spoken, fmt.Errorf("nothing is said of it within %s", spoken))
+	ctx, cancel := withRunningTimeout(ctx, spoken, fmt.Errorf("nothing is said of it within %s", spoken))
 	defer cancel()
 	return m.stage.Await(ctx, func(o objects.Set) error {
 		now := o.Get(key.Kind, key.Name)
@@ -301,7 +301,7 @@ func (m *mutator) said(ctx context.Context, object *unstructured.Unstructured) e
 
 // linger lets the operators work for a while, less if they have nothing to do.
 func (m *mutator) linger(ctx context.Context) {
-	ctx, cancel := patient(ctx, dwell, nil)
+	ctx, cancel := withRunningTimeout(ctx, dwell, nil)
 	defer cancel()
 	_ = m.stage.settle(ctx) // both ends will do
 }
@@ -317,11 +317,11 @@ func (m *mutator) claims() map[string]types.UID {
 	return out
 }
 
-// gist is what of an outcome has to be the same after a mutation was taken back:
+// summarizeOutcome is what of an outcome has to be the same after a mutation was taken back:
 // the groups and their Services; of members how many there are, of which
 // revision and in what condition, but not their names, for a slot whose claim is
 // kept is not given to another member; not what is kept of the past.
-func gist(outcome []scenario.Object) map[string]int {
+func summarizeOutcome(outcome []scenario.Object) map[string]int {
 	out := map[string]int{}
 	for _, o := range outcome {
 		switch o.Key.Kind {
@@ -339,12 +339,12 @@ func gist(outcome []scenario.Object) map[string]int {
 	return out
 }
 
-// differ says what is there in other numbers than wanted.
-func differ(have, want map[string]int) error {
+// compareCounts says what is there in other numbers than wanted.
+func compareCounts(have, want map[string]int) error {
 	both := maps.Clone(have)
 	maps.Copy(both, want)
 	var out []string
-	for _, what := range sorted(both) {
+	for _, what := range sortedKeys(both) {
 		if have[what] != want[what] {
 			out = append(out, fmt.Sprintf("%d instead of %d × %s", have[what], want[what], what))
 		}

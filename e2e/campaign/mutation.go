@@ -30,8 +30,8 @@ func (m mutation) String() string {
 	return fmt.Sprintf("mutate:%s/%s/%s-%d", m.kind, strings.ReplaceAll(strings.Join(m.path, "."), "."+element, element), m.class, m.nth)
 }
 
-// mutations returns every mutation of a kind's spec, in order.
-func mutations(kind string, spec *schema) []mutation {
+// listMutations returns every mutation of a kind's spec, in order.
+func listMutations(kind string, spec *schema) []mutation {
 	var out []mutation
 	spec.each(nil, func(path []string, field *schema) {
 		nth := map[string]int{}
@@ -129,7 +129,7 @@ func (s *schema) texts(add func(string, any)) {
 // apply returns a spec with the value in its place; what leads there and is
 // missing is made, with no more in it than has to be.
 func (m mutation) apply(spec map[string]any) (map[string]any, error) {
-	out, err := set(runtime.DeepCopyJSON(spec), m.path, m.root, m.value)
+	out, err := setValue(runtime.DeepCopyJSON(spec), m.path, m.root, m.value)
 	if err != nil {
 		return nil, fmt.Errorf("set %s: %w", m, err)
 	}
@@ -140,7 +140,7 @@ func (m mutation) apply(spec map[string]any) (map[string]any, error) {
 	return result, nil
 }
 
-func set(into any, path []string, s *schema, leaf any) (any, error) {
+func setValue(into any, path []string, s *schema, leaf any) (any, error) {
 	if len(path) == 0 {
 		return leaf, nil
 	}
@@ -153,7 +153,7 @@ func set(into any, path []string, s *schema, leaf any) (any, error) {
 		if len(list) == 0 {
 			list = []any{below.valid()}
 		}
-		first, err := set(list[0], path[1:], below, leaf)
+		first, err := setValue(list[0], path[1:], below, leaf)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func set(into any, path []string, s *schema, leaf any) (any, error) {
 	if !found && len(path) > 1 {
 		have = below.valid()
 	}
-	v, err := set(have, path[1:], below, leaf)
+	v, err := setValue(have, path[1:], below, leaf)
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +183,8 @@ func set(into any, path []string, s *schema, leaf any) (any, error) {
 	return object, nil
 }
 
-// changes says whether a mutation changes a spec at all.
-func (m mutation) changes(spec map[string]any) bool {
+// changesSpec says whether a mutation changes a spec at all.
+func (m mutation) changesSpec(spec map[string]any) bool {
 	out, err := m.apply(spec)
 	return err == nil && !equality.Semantic.DeepEqual(out, spec)
 }
@@ -204,8 +204,8 @@ func (m mutation) halfway(before, after map[string]any) (map[string]any, bool) {
 	return out, true
 }
 
-// entries are the fields of a TidbCluster of which each element is a group.
-func entries() []string {
+// listGroupFields are the fields of a TidbCluster of which each element is a group.
+func listGroupFields() []string {
 	var out []string
 	for _, c := range v1alpha1.ComponentTable() {
 		out = append(out, c.Component)
@@ -221,20 +221,20 @@ func (m mutation) stopsAll() bool {
 	if last == "suspended" {
 		return m.value == true
 	}
-	if m.kind != v1alpha1.KindTidbCluster || !slices.Contains(entries(), m.path[0]) {
+	if m.kind != v1alpha1.KindTidbCluster || !slices.Contains(listGroupFields(), m.path[0]) {
 		return false
 	}
 	return len(m.path) == 1 || slices.Equal(m.path[1:], []string{element}) || slices.Equal(m.path[1:], []string{element, "name"})
 }
 
-// sizes says whether a mutation is one of the size of volumes.
-func (m mutation) sizes() bool { return m.path[len(m.path)-1] == "storage" }
+// isVolumeSize says whether a mutation is one of the size of volumes.
+func (m mutation) isVolumeSize() bool { return m.path[len(m.path)-1] == "storage" }
 
-// grows says whether a mutation makes volumes larger than a spec has them, which
+// growsVolumes says whether a mutation makes volumes larger than a spec has them, which
 // cannot be taken back.
-func (m mutation) grows(spec map[string]any) bool {
+func (m mutation) growsVolumes(spec map[string]any) bool {
 	text, ok := m.value.(string)
-	if !m.sizes() || !ok {
+	if !m.isVolumeSize() || !ok {
 		return false
 	}
 	size, err := resource.ParseQuantity(text)
@@ -262,14 +262,14 @@ func (m mutation) at(spec map[string]any) any {
 	return here
 }
 
-// find returns the mutation that a fault names.
-func find(fault string, schemas map[string]*schema) (mutation, error) {
+// findMutation returns the mutation that a fault names.
+func findMutation(fault string, schemas map[string]*schema) (mutation, error) {
 	rest, _ := strings.CutPrefix(fault, "mutate:")
 	kind, _, _ := strings.Cut(rest, "/")
 	if schemas[kind] == nil {
 		return mutation{}, fmt.Errorf("read fault %q: there is no kind %q", fault, kind)
 	}
-	for _, m := range mutations(kind, schemas[kind]) {
+	for _, m := range listMutations(kind, schemas[kind]) {
 		if m.String() == fault {
 			return m, nil
 		}
@@ -277,11 +277,11 @@ func find(fault string, schemas map[string]*schema) (mutation, error) {
 	return mutation{}, fmt.Errorf("read fault %q: there is no such mutation", fault)
 }
 
-func sorted[V any](m map[string]V) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	return slices.SortedFunc(maps.Keys(m), cmp.Compare[string])
 }
 
-func encode(v any) (string, error) {
+func encodeJSON(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("encode: %w", err)

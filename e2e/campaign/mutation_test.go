@@ -24,7 +24,7 @@ func TestEveryFieldOfEveryKindIsMutated(t *testing.T) {
 	for kind, s := range schemas {
 		fields, mutated, names := 0, map[string]bool{}, map[string]bool{}
 		s.each(nil, func([]string, *schema) { fields++ })
-		for _, m := range mutations(kind, s) {
+		for _, m := range listMutations(kind, s) {
 			mutated[encoded(m.path)] = true
 			assert.False(t, names[m.String()], "two mutations are called %s", m)
 			names[m.String()] = true
@@ -36,7 +36,7 @@ func TestEveryFieldOfEveryKindIsMutated(t *testing.T) {
 }
 
 func encoded(path []string) string {
-	text, err := encode(path)
+	text, err := encodeJSON(path)
 	if err != nil {
 		panic(err)
 	}
@@ -57,14 +57,14 @@ func TestAMutationChangesOneFieldAndNothingElse(t *testing.T) {
 		"mutate:PDGroup/env[0].value/odd-1":           {"version": "v8.5.7", "env": []any{m{"name": "a", "value": "2Gi"}}, "volumes": []any{m{"name": "data", "storage": "1Gi"}}},
 		"mutate:PDGroup/resources.limits.key/valid-1": {"version": "v8.5.7", "resources": m{"limits": m{"key": "500m"}}, "volumes": []any{m{"name": "data", "storage": "1Gi"}}},
 	} {
-		mutation, err := find(fault, schemas)
+		mutation, err := findMutation(fault, schemas)
 		require.NoError(t, err)
 		got, err := mutation.apply(spec)
 		require.NoError(t, err)
 		assert.Equal(t, want, got, fault)
 	}
 	assert.Equal(t, "1Gi", spec["volumes"].([]any)[0].(m)["storage"], "the spec itself is left alone")
-	_, err = find("mutate:PDGroup/nonsense/valid-1", schemas)
+	_, err = findMutation("mutate:PDGroup/nonsense/valid-1", schemas)
 	assert.Error(t, err)
 }
 
@@ -85,10 +85,10 @@ func TestAMutationKnowsWhatItAsksFor(t *testing.T) {
 		"mutate:TidbCluster/tikv[0].volumes[0].storage/odd-1": {},
 		"mutate:TidbCluster/pd.volumes[0].storage/unset-1":    {},
 	} {
-		mutation, err := find(fault, schemas)
+		mutation, err := findMutation(fault, schemas)
 		require.NoError(t, err)
 		assert.Equal(t, want.stops, mutation.stopsAll(), fault)
-		assert.Equal(t, want.grows, mutation.grows(spec), fault)
+		assert.Equal(t, want.grows, mutation.growsVolumes(spec), fault)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestAMutationIsTakenBackByHalves(t *testing.T) {
 		"mutate:TidbCluster/version/valid-1":                      nil,
 		"mutate:TidbCluster/tikv[0].nodeSelector/valid-1":         nil,
 	} {
-		mutation, err := find(fault, schemas)
+		mutation, err := findMutation(fault, schemas)
 		require.NoError(t, err)
 		before := m{}
 		if mutation.path[0] == "tikv" {

@@ -62,7 +62,7 @@ func (b *beside) moveIn(ctx context.Context) error {
 	namespace := b.hostile.Namespace()
 	at := metav1.ObjectMeta{Namespace: namespace, Name: strangers}
 	pod := &corev1.Pod{ObjectMeta: at, Spec: workload.JobPod()}
-	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "example.com/c:1", SecurityContext: workload.Unprivileged(false)}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "example.com/c:1", SecurityContext: workload.UnprivilegedContext(false)}}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/theirs"}} // never scheduled, so that nobody runs it
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: at, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -83,7 +83,7 @@ func (b *beside) moveIn(ctx context.Context) error {
 
 // converged waits until everything in the hostile namespace is as asked for.
 func (b *beside) converged(ctx context.Context) error {
-	ctx, cancel := patient(ctx, bound, fmt.Errorf("the hostile cluster is not well within %s", bound))
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the hostile cluster is not well within %s", bound))
 	defer cancel()
 	return b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
 		for _, kind := range v1alpha1.GroupKinds(func(v1alpha1.ComponentInfo) bool { return true }) {
@@ -108,8 +108,8 @@ type errand struct {
 	do, undo func(ctx context.Context, b *beside) error
 }
 
-// errands are all of them. That of nothing comes first.
-func errands() []errand {
+// listErrands are all of them. That of nothing comes first.
+func listErrands() []errand {
 	set := func(kind, name, patch string) func(context.Context, *beside) error {
 		return func(ctx context.Context, b *beside) error {
 			object := groupOf(b.hostile.Namespace(), kind, name, "", 0)
@@ -174,7 +174,7 @@ func deleteCluster(ctx context.Context, b *beside) error {
 			return fmt.Errorf("delete %s %s: %w", kind, name, err)
 		}
 	}
-	ctx, cancel := patient(ctx, bound, fmt.Errorf("the cluster %s has not gone within %s", newborn, bound))
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the cluster %s has not gone within %s", newborn, bound))
 	defer cancel()
 	var claims []string
 	err := b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
@@ -223,7 +223,7 @@ type Asked struct {
 // listen goes every errand beside an honest PD, and returns what PD is asked.
 func (b *beside) listen(ctx context.Context) ([]Asked, error) {
 	var out []Asked
-	for _, e := range errands() {
+	for _, e := range listErrands() {
 		for _, back := range []bool{false, true} {
 			b.front.forget(b.hostile.Namespace())
 			do := e.do
@@ -234,7 +234,7 @@ func (b *beside) listen(ctx context.Context) ([]Asked, error) {
 				return nil, fmt.Errorf("errand %s: %w", e.name, err)
 			}
 			asked := b.front.endpoints(b.hostile.Namespace())
-			for _, endpoint := range sorted(asked) {
+			for _, endpoint := range sortedKeys(asked) {
 				at := slices.IndexFunc(out, func(a Asked) bool { return a.Endpoint == endpoint })
 				if at < 0 {
 					out, at = append(out, Asked{Endpoint: endpoint, Errand: e.name, Back: back}), len(out)

@@ -54,7 +54,7 @@ func RunOperators(ctx context.Context, kubeconfig, namespace, pd string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, d := range rig.Definitions() {
-		go func() { ends <- operator.Run(ctx, cfg, operator.Alone(d), flags) }()
+		go func() { ends <- operator.Run(ctx, cfg, operator.NewProgram(d), flags) }()
 	}
 	var out error
 	for range rig.Definitions() {
@@ -77,7 +77,7 @@ func BuildNext(ctx context.Context, root, dir string) (string, error) {
 		return "", fmt.Errorf("change source for the next version: %w", err)
 	}
 	out := filepath.Join(dir, "next")
-	if err := overlay.Go(ctx, root, "e2e", "build", "-overlay", table, "-o", out, "./cmd/campaign"); err != nil {
+	if err := overlay.RunGo(ctx, root, "e2e", "build", "-overlay", table, "-o", out, "./cmd/campaign"); err != nil {
 		return "", fmt.Errorf("build next version: %w", err)
 	}
 	return out, nil

@@ -8,11 +8,11 @@ import (
 // tick is how often patience looks at the clock.
 const tick = 100 * time.Millisecond
 
-// patient returns a context that ends, with a cause, when so much time has
+// withRunningTimeout returns a context that ends, with a cause, when so much time has
 // passed in which this process could run. On a machine that does much else a
 // process is held up for seconds, and that is nobody's failure: such a pause
 // counts as two ticks.
-func patient(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+func withRunningTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		ticker := time.NewTicker(tick)
@@ -33,8 +33,8 @@ func patient(ctx context.Context, d time.Duration, cause error) (context.Context
 	return ctx, func() { cancel(nil) }
 }
 
-// pause lets time pass, and says whether it was let: not if the context ended.
-func pause(ctx context.Context, d time.Duration) bool {
+// trySleep lets time pass, and says whether it was let: not if the context ended.
+func trySleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -53,7 +53,7 @@ func (r Reference) points(campaign, name string) []Attempt {
 			}
 		}
 	case Fault:
-		for _, kind := range faults.Answers() {
+		for _, kind := range faults.AnswerKinds() {
 			for _, w := range r.Writes {
 				add(faults.Fault{Kind: kind, Write: w})
 			}
@@ -179,8 +179,8 @@ func (c *campaign) asked(ctx context.Context, s scenario.Scenario) ([]Asked, err
 	return out, err
 }
 
-// asks says whether it matters what PD is asked.
-func (c *campaign) asks() bool {
+// asksPD says whether it matters what PD is asked.
+func (c *campaign) asksPD() bool {
 	return slices.Contains(c.options.Campaigns, HostilePD) || slices.ContainsFunc(c.options.Faults, func(fault string) bool { return campaignOf(fault) == HostilePD })
 }
 

@@ -27,7 +27,7 @@ func (c *campaign) remove(ctx context.Context, story scenario.Scenario, a Attemp
 	if err != nil {
 		return Record{}, err
 	}
-	story = forgiving(story)
+	story = relaxScenario(story)
 	way := wayOf(a.hash(0))
 	return c.staged(ctx, story, a, fault, func(s *stage) (bool, []Finding, error) {
 		playing, stop := context.WithCancelCause(ctx)
@@ -40,7 +40,7 @@ func (c *campaign) remove(ctx context.Context, story scenario.Scenario, a Attemp
 		if err == nil {
 			err = s.settle(playing) // its last writes are points as well
 		}
-		if !s.injector.Struck() {
+		if !s.injector.HasStruck() {
 			return false, nil, err
 		}
 		if err := errors.Join(ctx.Err(), s.over(ctx)); err != nil {
@@ -105,9 +105,9 @@ func (s *stage) removed(ctx context.Context) []Finding {
 		}
 	}
 	look := func(step scenario.Step) error {
-		ctx, cancel := patient(ctx, bound, fmt.Errorf("not within %s", bound))
+		ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("not within %s", bound))
 		defer cancel()
-		_, err := scenario.Run(ctx, s, prepared(scenario.Scenario{Name: "removed", Steps: []scenario.Step{step}}))
+		_, err := scenario.Run(ctx, s, prepareScenario(scenario.Scenario{Name: "removed", Steps: []scenario.Step{step}}))
 		return err
 	}
 	gone := look(scenario.Step{Await: &scenario.Await{Holds: scenario.Holds{OnlyClaims: true}}})

@@ -36,9 +36,9 @@ type Sum struct {
 	Measured map[string]Measured `json:"measured,omitempty"`
 }
 
-// Sums adds records up, by campaign and scenario. Of several records of one
+// Summarize adds records up, by campaign and scenario. Of several records of one
 // attempt at one commit the last counts.
-func Sums(records []Record) []Sum {
+func Summarize(records []Record) []Sum {
 	type key struct{ campaign, scenario, commit string }
 	last := map[string]int{}
 	for i, r := range records {
@@ -59,7 +59,7 @@ func Sums(records []Record) []Sum {
 	for _, s := range sums {
 		out = append(out, *s)
 	}
-	order(out)
+	sortSums(out)
 	return out
 }
 
@@ -93,7 +93,7 @@ func (s *Sum) add(r Record) {
 	}
 }
 
-func order(sums []Sum) {
+func sortSums(sums []Sum) {
 	slices.SortFunc(sums, func(a, b Sum) int {
 		return cmp.Or(cmp.Compare(slices.Index(Names(), a.Campaign), slices.Index(Names(), b.Campaign)),
 			cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Commit, b.Commit))
@@ -107,13 +107,13 @@ type promise struct {
 	campaigns          []string
 }
 
-// promises adds sums up by promise.
-func promises(sums []Sum) []promise {
+// sumByPromise adds sums up by promise.
+func sumByPromise(sums []Sum) []promise {
 	var out []promise
 	for n := 1; n <= 12; n++ {
 		p := promise{id: fmt.Sprintf("P%d", n)}
 		for _, s := range sums {
-			if s.Gone || !slices.Contains(attacked(s.Campaign), p.id) && s.Promises[p.id] == 0 {
+			if s.Gone || !slices.Contains(listTestedPromises(s.Campaign), p.id) && s.Promises[p.id] == 0 {
 				continue
 			}
 			p.attempts += s.Attempts
@@ -129,11 +129,11 @@ func promises(sums []Sum) []promise {
 	return out
 }
 
-// Tables renders the sums as the tables of docs/reliability.md.
-func Tables(sums []Sum) string {
+// RenderTables renders the sums as the tables of docs/reliability.md.
+func RenderTables(sums []Sum) string {
 	var out strings.Builder
 	out.WriteString("| promise | attempts to break it | failures | campaigns |\n|---|---|---|---|\n")
-	for _, p := range promises(sums) {
+	for _, p := range sumByPromise(sums) {
 		fmt.Fprintf(&out, "| %s | %d | %d | %s |\n", p.id, p.attempts, p.failures, strings.Join(p.campaigns, ", "))
 	}
 	out.WriteString("\n| campaign | scenario | attempts | failures | point not met | could not be made | minutes | commit |\n|---|---|---|---|---|---|---|---|\n")
@@ -152,7 +152,7 @@ func Tables(sums []Sum) string {
 func delayTable(sums []Sum) string {
 	var out strings.Builder
 	for _, s := range sums {
-		for _, what := range sorted(s.Measured) {
+		for _, what := range sortedKeys(s.Measured) {
 			if out.Len() == 0 {
 				out.WriteString("\nHow long an edit of another namespace waits for its operator's answer in status, beside a neighbour that does no harm and beside the same one that does, in turns; and for how much of that (p99) the API server, which all share, had not shown the edit:\n\n" +
 					"| neighbour | edits of each | median | median beside it | p99 | p99 beside it | ratio | API server | API server beside it | ratio | machine | commit |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -187,12 +187,12 @@ func Write(sums []Sum, file, page string) error {
 		})
 	})
 	kept = append(kept, sums...)
-	order(kept)
+	sortSums(kept)
 	if text, err = json.MarshalIndent(kept, "", "  "); err != nil {
 		return fmt.Errorf("encode %s: %w", file, err)
 	}
 	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // a file of the repository
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	return document.Write(page, writer, Tables(kept))
+	return document.Write(page, writer, RenderTables(kept))
 }

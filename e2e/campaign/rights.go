@@ -18,9 +18,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// grant gives a user the rights of edit in a namespace: the roles that Kubernetes and
+// grantEdit gives a user the rights of edit in a namespace: the roles that Kubernetes and
 // deploy/bases/access aggregate into it, one by one, for nobody aggregates them here.
-func grant(ctx context.Context, admin client.Client, crds, namespace, user string) error {
+func grantEdit(ctx context.Context, admin client.Client, crds, namespace, user string) error {
 	roles, err := accessRoles(crds)
 	if err != nil {
 		return err

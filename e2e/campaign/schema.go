@@ -33,7 +33,7 @@ type schema struct {
 // specSchemas returns the schema of spec of every kind, from the CRDs in a
 // directory.
 func specSchemas(dir string) (map[string]*schema, error) {
-	all, err := crd.Schemas(dir)
+	all, err := crd.ReadSchemas(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (s *schema) each(path []string, visit func(path []string, field *schema)) {
 		visit(below, child)
 		child.each(below, visit)
 	}
-	for _, name := range sorted(s.Properties) {
+	for _, name := range sortedKeys(s.Properties) {
 		descend(name, s.Properties[name])
 	}
 	if s.Items != nil {

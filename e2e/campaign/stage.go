@@ -37,8 +37,8 @@ type stage struct {
 
 var _ scenario.World = (*stage)(nil)
 
-// open makes a stage for a scenario.
-func open(ctx context.Context, plane *controlplane.ControlPlane, s scenario.Scenario, fault faults.Fault) (*stage, error) {
+// openStage makes a stage for a scenario.
+func openStage(ctx context.Context, plane *controlplane.ControlPlane, s scenario.Scenario, fault faults.Fault) (*stage, error) {
 	out := &stage{ctx: ctx, fault: fault}
 	out.injector = faults.New(fault, out.crashed, out.meanwhile)
 	var err error
@@ -58,7 +58,7 @@ func (s *stage) StartOperators(ctx context.Context, names ...string) error {
 			s.wanted = append(s.wanted, name)
 		}
 		err := s.Rig.StartOperators(ctx, name)
-		if err != nil && !s.injector.Struck() {
+		if err != nil && !s.injector.HasStruck() {
 			return err
 		}
 		// One that was killed while it started is started again by restart,
@@ -119,7 +119,7 @@ func (s *stage) restart(names []string) error {
 // over waits until the fault, if it has struck, has done what it does, and the
 // operators that died of it run again.
 func (s *stage) over(ctx context.Context) error {
-	if s.injector.Struck() {
+	if s.injector.HasStruck() {
 		select {
 		case <-s.injector.Over():
 		case <-ctx.Done():

@@ -28,10 +28,10 @@ func tenantPoints(name string, schemas map[string]*schema) []Attempt {
 	add := func(fault string) {
 		out = append(out, Attempt{Campaign: Tenant, Scenario: name, Fault: "tenant:" + fault})
 	}
-	for _, d := range deeds() {
+	for _, d := range listDeeds() {
 		add(d.name)
 	}
-	for _, kind := range sorted(schemas) {
+	for _, kind := range sortedKeys(schemas) {
 		if kind == v1alpha1.KindInstance {
 			continue
 		}
@@ -46,7 +46,7 @@ func tenantPoints(name string, schemas map[string]*schema) []Attempt {
 // others that a tenant would try who means harm.
 func hostileMutations(kind string, spec *schema) []mutation {
 	var out []mutation
-	for _, m := range mutations(kind, spec) {
+	for _, m := range listMutations(kind, spec) {
 		if m.class == "odd" {
 			out = append(out, m)
 		}
@@ -165,21 +165,21 @@ func openValues() []any {
 	}
 }
 
-// placed is a value with the name of the victims' namespace in it.
-func placed(v any, namespace string) any {
+// replaceNamespace is a value with the name of the victims' namespace in it.
+func replaceNamespace(v any, namespace string) any {
 	switch v := v.(type) {
 	case string:
 		return strings.ReplaceAll(v, namespaceOfVictims, namespace)
 	case []any:
 		out := slices.Clone(v)
 		for i := range out {
-			out[i] = placed(out[i], namespace)
+			out[i] = replaceNamespace(out[i], namespace)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, below := range v {
-			out[name] = placed(below, namespace)
+			out[name] = replaceNamespace(below, namespace)
 		}
 		return out
 	}
@@ -203,7 +203,7 @@ func (h *hostiles) tenant(ctx context.Context, a Attempt) (Record, error) {
 
 // deed returns the deed that a fault names, or that of making an object with a value.
 func (h *hostiles) deed(fault string) (deed, error) {
-	for _, d := range deeds() {
+	for _, d := range listDeeds() {
 		if d.name == fault {
 			return d, nil
 		}
@@ -233,7 +233,7 @@ func (t *tenancy) value(ctx context.Context, m mutation) error {
 	case v1alpha1.KindTiKVGroup, v1alpha1.KindTiFlashGroup:
 		spec["pdGroup"] = map[string]any{"name": "a"}
 	}
-	m.value = placed(m.value, t.other)
+	m.value = replaceNamespace(m.value, t.other)
 	spec, err := m.apply(spec)
 	if err != nil {
 		return err
@@ -295,7 +295,7 @@ func (b *beside) workFor(ctx context.Context, d time.Duration) error {
 		if err := b.work(ctx); err != nil {
 			return err
 		}
-		if !pause(ctx, tick) {
+		if !trySleep(ctx, tick) {
 			return context.Cause(ctx)
 		}
 	}
@@ -344,7 +344,7 @@ func (b *beside) takeAway(ctx context.Context) error {
 				return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
 			}
 		}
-		if !pause(ctx, tick) {
+		if !trySleep(ctx, tick) {
 			return context.Cause(ctx)
 		}
 	}

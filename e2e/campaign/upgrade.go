@@ -128,7 +128,7 @@ func (s *stage) age(ctx context.Context, fault string) error {
 					managers[i].Manager += "-before"
 				}
 			}
-			text, err := encode(managers)
+			text, err := encodeJSON(managers)
 			if err != nil {
 				return err
 			}
@@ -184,11 +184,11 @@ func (k kept) changes(before kept) []string {
 // quiet waits until no object has had a new version for a while.
 func (s *stage) quiet(ctx context.Context) error {
 	const still = 3 * time.Second // longer than an operator takes to start working
-	ctx, cancel := patient(ctx, bound, nil)
+	ctx, cancel := withRunningTimeout(ctx, bound, nil)
 	defer cancel()
 	for {
 		before := s.Observed().Versions
-		if !pause(ctx, still) {
+		if !trySleep(ctx, still) {
 			return fmt.Errorf("objects still change after %s", bound)
 		}
 		if s.Observed().Versions == before {

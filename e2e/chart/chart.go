@@ -51,7 +51,7 @@ var (
 func (c Chart) Draw(w io.Writer) error {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = c.X, c.Y
-	Axes(p)
+	StyleAxes(p)
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = Grid, Grid
 	p.Add(grid)
@@ -74,7 +74,7 @@ func (c Chart) Draw(w io.Writer) error {
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())
 	for i, e := range entries {
-		Legend(page, []Entry{e}, lineSample, Margin, whole-vg.Length(Margin+i*RowHeight))
+		DrawLegend(page, []Entry{e}, lineSample, Margin, whole-vg.Length(Margin+i*RowHeight))
 	}
 	p.Draw(draw.Crop(page, Margin, -2*Margin, Margin, -vg.Length(Margin+len(entries)*RowHeight)))
 	return Encode(w, canvas)
@@ -117,7 +117,7 @@ func (l Line) plotters(at int) (drawing, error) {
 func (c Chart) scale(p *plot.Plot) {
 	if len(c.Places) == 0 {
 		p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-		p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(decades()), plot.ConstantTicks(decades())
+		p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(logarithmicTicks()), plot.ConstantTicks(logarithmicTicks())
 		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = p.X.Min/1.2, p.X.Max*1.2, p.Y.Min/1.5, p.Y.Max*1.5
 		return
 	}
@@ -130,8 +130,8 @@ func (c Chart) scale(p *plot.Plot) {
 	p.Y.Min, p.Y.Max = 0, 1.1*p.Y.Max
 }
 
-// decades marks 1, 2, 5, 10, 20, 50 and so on.
-func decades() []plot.Tick {
+// logarithmicTicks marks 1, 2, 5, 10, 20, 50 and so on.
+func logarithmicTicks() []plot.Tick {
 	var out []plot.Tick
 	for at := 1; at <= 1_000_000; at *= 10 {
 		for _, n := range []int{1, 2, 5} {

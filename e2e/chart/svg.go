@@ -41,8 +41,8 @@ func Style() text.Style {
 	}
 }
 
-// Axes gives both axes the font.
-func Axes(p *plot.Plot) {
+// StyleAxes gives both axes the font.
+func StyleAxes(p *plot.Plot) {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.TextStyle.Font = font.From(Font(), TextSize)
 		axis.Tick.Label.Font = font.From(Font(), TextSize)
@@ -56,8 +56,8 @@ type Entry struct {
 	Sample plot.Thumbnailer
 }
 
-// Legend draws samples and names beside each other. A font that is wider than ours has room.
-func Legend(c draw.Canvas, entries []Entry, width, left, top vg.Length) {
+// DrawLegend draws samples and names beside each other. A font that is wider than ours has room.
+func DrawLegend(c draw.Canvas, entries []Entry, width, left, top vg.Length) {
 	look := Style()
 	for _, e := range entries {
 		sample := draw.Crop(c, 0, 0, 0, 0)

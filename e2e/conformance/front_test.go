@@ -28,7 +28,7 @@ func front(t *testing.T, servers map[string]http.Handler) (environment []string)
 	require.NoError(t, err)
 	own, err := ca.Secret(pki.Leaf{Names: slices.Collect(maps.Keys(servers))})
 	require.NoError(t, err)
-	config, err := pki.Server(own)
+	config, err := pki.ServerConfig(own)
 	require.NoError(t, err)
 	config.ClientAuth, config.NextProtos = tls.NoClientCert, nil
 	inside := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { servers[r.Host].ServeHTTP(w, r) }))

@@ -44,23 +44,23 @@ func TestStoredItemsOfAFile(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
 		o := operator{client, p}
-		items := persisted.Items(storedItems)
-		lacks := persisted.Lacks(items, o.view(t).Config)
+		items := persisted.ParseItems(storedItems)
+		lacks := persisted.FindLacks(items, o.view(t).Config)
 		assert.Len(t, lacks, len(items), "%v", lacks)
 		for _, lack := range lacks {
 			assert.NoError(t, o.SetConfig(t.Context(), map[string]any{lack.Key: lack.Send}), lack.String())
 		}
-		assert.Empty(t, persisted.Lacks(items, o.view(t).Config))
+		assert.Empty(t, persisted.FindLacks(items, o.view(t).Config))
 		p.lead(t, "pd-3")
 		p.follow(t, "pd-3", "pd-2")
-		lacks = persisted.Lacks(items, o.view(t).Config)
+		lacks = persisted.FindLacks(items, o.view(t).Config)
 		if p.real() {
 			// PD of April 2024 does not load this one; it is not known whether v8.5.7 does.
 			// The operator gives it to each leader again.
 			require.Len(t, lacks, 1)
 			assert.Equal(t, "pd-server.flow-round-by-digit", lacks[0].Key)
 			assert.NoError(t, o.SetConfig(t.Context(), map[string]any{lacks[0].Key: lacks[0].Send}))
-			lacks = persisted.Lacks(items, o.view(t).Config)
+			lacks = persisted.FindLacks(items, o.view(t).Config)
 		}
 		assert.Empty(t, lacks, "the next leader has it")
 		for _, wrong := range []struct {

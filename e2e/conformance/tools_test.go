@@ -89,7 +89,7 @@ func (p *pods) group() *v1alpha1.TiDBGroup {
 // run runs the Job that is made for a run, and returns what its pod leaves.
 func (p *pods) run(of v1alpha1.Run) result.Result {
 	p.t.Helper()
-	made := job.Make(of, job.Seen{Group: p.group(), Image: "a:b", Now: time.Now()}).Start
+	made := job.MakePlan(of, job.Seen{Group: p.group(), Image: "a:b", Now: time.Now()}).Start
 	require.NotNil(p.t, made)
 	main := made.Spec.Template.Spec.Containers[0]
 	own := p.t.TempDir()

@@ -30,7 +30,7 @@ func (w *World) Crash(ctx context.Context, name string, times int) error {
 		if err != nil {
 			return err
 		}
-		before := Restarts(pod)
+		before := CountRestarts(pod)
 		if err := Signal(pod, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill the process of pod %s: %w", name, err)
 		}
@@ -43,7 +43,7 @@ func (w *World) Crash(ctx context.Context, name string, times int) error {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &now); err != nil {
 				return fmt.Errorf("read pod %s: %w", name, err)
 			}
-			if Restarts(&now) <= before {
+			if CountRestarts(&now) <= before {
 				return fmt.Errorf("the container of pod %s has not started again", name)
 			}
 			return nil
@@ -70,7 +70,7 @@ func (w *World) WipeData(ctx context.Context, names []string) error {
 		if err := Signal(pod, syscall.SIGSTOP); err != nil {
 			return fmt.Errorf("stop the process of pod %s: %w", name, err)
 		}
-		if err := wipe(pod); err != nil {
+		if err := wipeClaims(pod); err != nil {
 			return fmt.Errorf("wipe the volumes of pod %s: %w", name, err)
 		}
 		pods = append(pods, pod)
@@ -92,13 +92,13 @@ func (w *World) pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	return &pod, nil
 }
 
-// wipe erases what is on the claims of a pod, as its main process sees them.
-func wipe(pod *corev1.Pod) error {
+// wipeClaims erases what is on the claims of a pod, as its main process sees them.
+func wipeClaims(pod *corev1.Pod) error {
 	claims := map[string]bool{}
 	for _, v := range pod.Spec.Volumes {
 		claims[v.Name] = v.PersistentVolumeClaim != nil
 	}
-	all, err := processes(pod)
+	all, err := findMainProcesses(pod)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ var errNoProcess = errors.New("none of its processes runs on this machine")
 
 // Signal sends a signal to the main process of a pod's first container.
 func Signal(pod *corev1.Pod, what syscall.Signal) error {
-	all, err := processes(pod)
+	all, err := findMainProcesses(pod)
 	if err != nil {
 		return err
 	}
@@ -137,9 +137,9 @@ func Signal(pod *corev1.Pod, what syscall.Signal) error {
 	return nil
 }
 
-// processes returns the main process of a pod's first container, by its ID on this
+// findMainProcesses returns the main process of a pod's first container, by its ID on this
 // machine; there may be more for a moment.
-func processes(pod *corev1.Pod) ([]int, error) {
+func findMainProcesses(pod *corev1.Pod) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -167,8 +167,8 @@ func processes(pod *corev1.Pod) ([]int, error) {
 	return out, nil
 }
 
-// Restarts is how often the containers of a pod were started again.
-func Restarts(pod *corev1.Pod) int32 {
+// CountRestarts is how often the containers of a pod were started again.
+func CountRestarts(pod *corev1.Pod) int32 {
 	sum := int32(0)
 	for _, c := range pod.Status.ContainerStatuses {
 		sum += c.RestartCount

@@ -43,11 +43,11 @@ func (w *World) over(ctx context.Context, g v1alpha1.Group, name string) (*tls.C
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of the operators: %w", err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool(data), Certificates: []tls.Certificate{pair}, ServerName: name}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: buildCertPool(data), Certificates: []tls.Certificate{pair}, ServerName: name}, nil
 }
 
-// pool holds the CA of a Secret.
-func pool(data map[string][]byte) *x509.CertPool {
+// buildCertPool holds the CA of a Secret.
+func buildCertPool(data map[string][]byte) *x509.CertPool {
 	out := x509.NewCertPool()
 	out.AppendCertsFromPEM(data[v1alpha1.TLSKeyCA])
 	return out
@@ -71,7 +71,7 @@ func (w *World) mysql(ctx context.Context, group string) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool(data), ServerName: names.ServiceHost(group, w.namespace, g.GetComponentSpec().ClusterDomain)}, nil
+		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: buildCertPool(data), ServerName: names.ServiceHost(group, w.namespace, g.GetComponentSpec().ClusterDomain)}, nil
 	}
 	return nil, nil
 }

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Schemas returns the schema of every kind of the suite, from the CRDs in a directory.
-func Schemas(dir string) (map[string]*apiextensionsv1.JSONSchemaProps, error) {
+// ReadSchemas returns the schema of every kind of the suite, from the CRDs in a directory.
+func ReadSchemas(dir string) (map[string]*apiextensionsv1.JSONSchemaProps, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "groups.tidb.dev_*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("list CRDs: %w", err)

@@ -28,18 +28,18 @@ func TestACommitIsDirtyByChangedCodeAndNotByPages(t *testing.T) {
 	write("code.go", "1")
 	git("add", ".")
 	git("commit", "-qm", "first")
-	clean, err := document.Commit(t.Context(), root)
+	clean, err := document.DescribeCommit(t.Context(), root)
 	require.NoError(t, err)
 	assert.NotContains(t, clean, document.Dirty)
 
 	write("docs/page.md", "2")
 	write("not-added.go", "2")
-	same, err := document.Commit(t.Context(), root)
+	same, err := document.DescribeCommit(t.Context(), root)
 	require.NoError(t, err)
 	assert.Equal(t, clean, same)
 
 	write("code.go", "2")
-	changed, err := document.Commit(t.Context(), root)
+	changed, err := document.DescribeCommit(t.Context(), root)
 	require.NoError(t, err)
 	assert.Equal(t, clean+document.Dirty, changed)
 }

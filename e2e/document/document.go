@@ -14,8 +14,8 @@ import (
 // about it cannot be checked. Pages do not count, which are written by such commands.
 const Dirty = "-dirty"
 
-// Commit names what the tree at root is, for figures that are made of it.
-func Commit(ctx context.Context, root string) (string, error) {
+// DescribeCommit names what the tree at root is, for figures that are made of it.
+func DescribeCommit(ctx context.Context, root string) (string, error) {
 	commit, err := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask git for the commit: %w", err)
@@ -31,9 +31,9 @@ func Commit(ctx context.Context, root string) (string, error) {
 	return name, nil
 }
 
-// begin and end are the lines around what a command has written.
-func begin(command string) string { return "<!-- written by " + command + ": begin -->" }
-func end(command string) string   { return "<!-- written by " + command + ": end -->" }
+// beginMarker and end are the lines around what a command has written.
+func beginMarker(command string) string { return "<!-- written by " + command + ": begin -->" }
+func endMarker(command string) string   { return "<!-- written by " + command + ": end -->" }
 
 // Write puts a text into a page, in place of what the command has written there before. It is
 // an error if the page has no lines of the command.
@@ -42,12 +42,12 @@ func Write(page, command, text string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", page, err)
 	}
-	before, rest, found := strings.Cut(string(old), begin(command))
-	_, after, ended := strings.Cut(rest, end(command))
+	before, rest, found := strings.Cut(string(old), beginMarker(command))
+	_, after, ended := strings.Cut(rest, endMarker(command))
 	if !found || !ended {
-		return fmt.Errorf("write tables into %s: it has no lines %q and %q", page, begin(command), end(command))
+		return fmt.Errorf("write tables into %s: it has no lines %q and %q", page, beginMarker(command), endMarker(command))
 	}
-	return save(page, before+block(command, text)+after)
+	return writePage(page, before+renderBlock(command, text)+after)
 }
 
 // WriteSection is Write, and makes a section with the command's lines if there is none, before another
@@ -57,22 +57,22 @@ func WriteSection(page, heading, before, command, text string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", page, err)
 	}
-	if strings.Contains(string(old), begin(command)) {
+	if strings.Contains(string(old), beginMarker(command)) {
 		return Write(page, command, text)
 	}
-	section := "## " + heading + "\n\n" + block(command, text) + "\n\n"
+	section := "## " + heading + "\n\n" + renderBlock(command, text) + "\n\n"
 	above, below, found := strings.Cut(string(old), "## "+before+"\n")
 	if !found {
-		return save(page, strings.TrimRight(string(old), "\n")+"\n\n"+strings.TrimRight(section, "\n")+"\n")
+		return writePage(page, strings.TrimRight(string(old), "\n")+"\n\n"+strings.TrimRight(section, "\n")+"\n")
 	}
-	return save(page, above+section+"## "+before+"\n"+below)
+	return writePage(page, above+section+"## "+before+"\n"+below)
 }
 
-func block(command, text string) string {
-	return begin(command) + "\n\n" + text + "\n" + end(command)
+func renderBlock(command, text string) string {
+	return beginMarker(command) + "\n\n" + text + "\n" + endMarker(command)
 }
 
-func save(page, text string) error {
+func writePage(page, text string) error {
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
 		return fmt.Errorf("write %s: %w", page, err)
 	}

@@ -27,20 +27,20 @@ const (
 	Delete     Kind = "delete"
 )
 
-// Answers are the faults that an operator gets as the answer to a write.
-func Answers() []Kind { return []Kind{Conflict, TooMany, ServerDown, Timeout, Reset, Lost} }
+// AnswerKinds are the faults that an operator gets as the answer to a write.
+func AnswerKinds() []Kind { return []Kind{Conflict, TooMany, ServerDown, Timeout, Reset, Lost} }
 
-// AtWrite says whether faults of the kind strike at a write.
-func (k Kind) AtWrite() bool {
-	return k == Crash || k == CrashAll || k.Meanwhile() || slices.Contains(Answers(), k)
+// StrikesAtWrite says whether faults of the kind strike at a write.
+func (k Kind) StrikesAtWrite() bool {
+	return k == Crash || k == CrashAll || k.IsConcurrent() || slices.Contains(AnswerKinds(), k)
 }
 
-// Meanwhile says whether a fault of the kind is something that somebody else does
+// IsConcurrent says whether a fault of the kind is something that somebody else does
 // between a write and its reply, which itself is as ever.
-func (k Kind) Meanwhile() bool { return k == Kill || k == Delete }
+func (k Kind) IsConcurrent() bool { return k == Kill || k == Delete }
 
-// AtEvent says whether faults of the kind strike at an event.
-func (k Kind) AtEvent() bool { return k == Drop || k == Stale }
+// StrikesAtEvent says whether faults of the kind strike at an event.
+func (k Kind) StrikesAtEvent() bool { return k == Drop || k == Stale }
 
 // Fault is what goes wrong in a run, and where. The zero value is no fault.
 type Fault struct {
@@ -57,11 +57,11 @@ type Fault struct {
 // String renders the fault in a way that Parse reads.
 func (f Fault) String() string {
 	switch {
-	case f.Kind.AtWrite():
+	case f.Kind.StrikesAtWrite():
 		return string(f.Kind) + ":" + f.Write.String()
 	case f.Kind == Stale:
 		return string(f.Kind) + ":" + f.Event.String() + "/" + f.For.String()
-	case f.Kind.AtEvent():
+	case f.Kind.StrikesAtEvent():
 		return string(f.Kind) + ":" + f.Event.String()
 	default:
 		return string(None)
@@ -75,14 +75,14 @@ func Parse(text string) (Fault, error) {
 	var err error
 	switch {
 	case f.Kind == None && point == "":
-	case f.Kind.AtWrite():
+	case f.Kind.StrikesAtWrite():
 		f.Write, err = parseWrite(point)
 	case f.Kind == Stale:
 		at := max(0, strings.LastIndex(point, "/"))
 		if f.For, err = time.ParseDuration(strings.TrimPrefix(point[at:], "/")); err == nil {
 			f.Event, err = parseEvent(point[:at])
 		}
-	case f.Kind.AtEvent():
+	case f.Kind.StrikesAtEvent():
 		f.Event, err = parseEvent(point)
 	default:
 		err = fmt.Errorf("there is no fault %q", name)

@@ -64,8 +64,8 @@ func (i *Injector) Wrap(operator string) transport.WrapperFunc {
 	}
 }
 
-// Struck says whether the run came by the fault's point.
-func (i *Injector) Struck() bool {
+// HasStruck says whether the run came by the fault's point.
+func (i *Injector) HasStruck() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.struck
@@ -89,24 +89,24 @@ func (i *Injector) Events() []Event {
 	return slices.Clone(i.events)
 }
 
-// write notes a write, and says whether the fault strikes it.
-func (i *Injector) write(w Write) bool {
+// strikesWrite notes a write, and says whether the fault strikes it.
+func (i *Injector) strikesWrite(w Write) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.seen[w]++
 	w.Nth = i.seen[w]
 	i.writes = append(i.writes, w)
-	return i.strikes(i.fault.Kind.AtWrite() && i.fault.Write == w)
+	return i.strikes(i.fault.Kind.StrikesAtWrite() && i.fault.Write == w)
 }
 
-// event notes an event, and says whether the fault strikes it.
-func (i *Injector) event(e Event) bool {
+// strikesEvent notes an event, and says whether the fault strikes it.
+func (i *Injector) strikesEvent(e Event) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.seen[e]++
 	e.Nth = i.seen[e]
 	i.events = append(i.events, e)
-	return i.strikes(i.fault.Kind.AtEvent() && i.fault.Event == e)
+	return i.strikes(i.fault.Kind.StrikesAtEvent() && i.fault.Event == e)
 }
 
 // strikes notes that the fault strikes, which it does once.

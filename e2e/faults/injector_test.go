@@ -45,7 +45,7 @@ func newStage(t *testing.T, fault string) *stage {
 	require.NoError(t, err)
 	c, err := client.New(plane.Config, client.Options{})
 	require.NoError(t, err)
-	s := &stage{t: t, namespace: controlplane.Namespace(t, c), crashed: make(chan []string, 1)}
+	s := &stage{t: t, namespace: controlplane.CreateNamespace(t, c), crashed: make(chan []string, 1)}
 	s.user, err = kubernetes.NewForConfig(plane.Config)
 	require.NoError(t, err)
 	s.injector = faults.New(f, func(operators []string) { s.crashed <- operators }, func() { s.meanwhile() })

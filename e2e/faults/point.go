@@ -48,10 +48,10 @@ func (e Event) String() string {
 // hashed is the end of a name that is a hash.
 var hashed = regexp.MustCompile(`-[0-9a-f]{8,}$`)
 
-// named is the name of an object in a point. What is named after its content has
+// normalizeName is the name of an object in a point. What is named after its content has
 // the namespace in its hash, which is another one in every run; how many were
 // met before tells revisions apart as well.
-func named(resource, name string) string {
+func normalizeName(resource, name string) string {
 	if resource == "controllerrevisions" || resource == "configmaps" {
 		return hashed.ReplaceAllString(name, "-~")
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 )
 
-// counts says whether a write may be a point. Dry runs write nothing, and Events
+// isFaultPoint says whether a write may be a point. Dry runs write nothing, and Events
 // of the API nothing that anybody reads.
-func counts(req *http.Request, asks apirequest.Request) bool {
+func isFaultPoint(req *http.Request, asks apirequest.Request) bool {
 	return asks.Writes() && asks.Resource != "events" && !req.URL.Query().Has("dryRun")
 }
 
@@ -31,7 +31,7 @@ func WriteOf(operator string, req *http.Request, asks apirequest.Request) (Write
 			return w, err
 		}
 	}
-	w.Name = named(asks.Resource, w.Name)
+	w.Name = normalizeName(asks.Resource, w.Name)
 	return w, nil
 }
 

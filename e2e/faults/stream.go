@@ -81,7 +81,7 @@ func (s *stream) passes(raw []byte) (bool, error) {
 	if err := s.wire.life.over(); err != nil {
 		return false, err
 	}
-	strikes := s.wire.injector.event(Event{Operator: s.wire.life.operator, Resource: s.resource, Name: named(s.resource, event.Object.Metadata.Name)})
+	strikes := s.wire.injector.strikesEvent(Event{Operator: s.wire.life.operator, Resource: s.resource, Name: normalizeName(s.resource, event.Object.Metadata.Name)})
 	if !strikes {
 		return true, nil
 	}

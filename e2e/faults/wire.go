@@ -30,29 +30,29 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := w.life.over(); err != nil {
 		return nil, err
 	}
-	asks := apirequest.Of(req)
+	asks := apirequest.Parse(req)
 	switch {
 	case asks.Verb == apirequest.Watch && asks.Resource != "events":
 		return w.watch(req, asks.Resource)
-	case !counts(req, asks):
+	case !isFaultPoint(req, asks):
 		return w.next.RoundTrip(req)
 	}
 	point, err := WriteOf(w.life.operator, req, asks)
 	if err != nil {
 		return nil, err
 	}
-	strikes := w.injector.write(point)
+	strikes := w.injector.strikesWrite(point)
 	if strikes {
 		defer close(w.injector.over)
 	}
-	if strikes && !w.injector.fault.Kind.served() {
+	if strikes && !w.injector.fault.Kind.reachesServer() {
 		return w.answer(req, schema.GroupResource{Resource: asks.Resource}, point.Name)
 	}
 	reply, err := w.next.RoundTrip(req)
 	if err != nil || !strikes {
 		return reply, err
 	}
-	if w.injector.fault.Kind.Meanwhile() {
+	if w.injector.fault.Kind.IsConcurrent() {
 		w.injector.act()
 		return reply, nil
 	}
@@ -60,14 +60,16 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, reply.Body)
 	_ = reply.Body.Close()
 	if w.injector.fault.Kind == Lost {
-		return nil, broken()
+		return nil, newResetError()
 	}
 	w.injector.kill(w.life)
 	return nil, errDead
 }
 
-// served says whether the server sees the write that the fault strikes.
-func (k Kind) served() bool { return k == Crash || k == CrashAll || k == Lost || k.Meanwhile() }
+// reachesServer says whether the server sees the write that the fault strikes.
+func (k Kind) reachesServer() bool {
+	return k == Crash || k == CrashAll || k == Lost || k.IsConcurrent()
+}
 
 // answer answers a write that the server never sees.
 func (w *wire) answer(req *http.Request, kind schema.GroupResource, name string) (*http.Response, error) {
@@ -83,7 +85,7 @@ func (w *wire) answer(req *http.Request, kind schema.GroupResource, name string)
 	case Timeout:
 		status = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 1)
 	case Reset:
-		return nil, broken()
+		return nil, newResetError()
 	default:
 		status = apierrors.NewInternalError(errors.New("something is wrong"))
 	}
@@ -103,8 +105,8 @@ func (w *wire) answer(req *http.Request, kind schema.GroupResource, name string)
 	}, nil
 }
 
-// broken is the error of a connection that broke.
-func broken() error {
+// newResetError is the error of a connection that broke.
+func newResetError() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 

@@ -115,10 +115,10 @@ func writeLayout(out io.Writer, ref string, img v1.Image) error {
 	if err := put("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)); err != nil {
 		return err
 	}
-	if err := put(blob(digest), manifest); err != nil {
+	if err := put(blobPath(digest), manifest); err != nil {
 		return err
 	}
-	if err := put(blob(configDigest), config); err != nil {
+	if err := put(blobPath(configDigest), config); err != nil {
 		return err
 	}
 	layers, err := img.Layers()
@@ -147,7 +147,7 @@ func putLayer(w *tar.Writer, l v1.Layer) error {
 		return err
 	}
 	defer func() { _ = content.Close() }() // opened for reading only
-	h := &tar.Header{Name: blob(digest), Mode: 0o644, Size: size, ModTime: epoch, Typeflag: tar.TypeReg}
+	h := &tar.Header{Name: blobPath(digest), Mode: 0o644, Size: size, ModTime: epoch, Typeflag: tar.TypeReg}
 	if err := w.WriteHeader(h); err != nil {
 		return err
 	}
@@ -155,11 +155,11 @@ func putLayer(w *tar.Writer, l v1.Layer) error {
 	return err
 }
 
-func blob(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
+func blobPath(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
 
-// Open reads which images an archive holds: an OCI layout, or the format of
+// ReadArchives reads which images an archive holds: an OCI layout, or the format of
 // `docker save` (then without digests).
-func Open(file string) ([]Archive, error) {
+func ReadArchives(file string) ([]Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("open image archive: %w", err)

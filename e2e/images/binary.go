@@ -20,17 +20,17 @@ import (
 // those of this machine a commit that changes nothing in a binary makes no new image.
 const versionVariable = "TIDB_GROUPS_VERSION"
 
-// Binaries compiles main packages of this repository (paths from its root, for
+// CompileBinaries compiles main packages of this repository (paths from its root, for
 // example ./operators/pdgroup) into static binaries and returns the directory that
 // holds each under the last element of its package's path. Each is compiled in its own
 // module, without go.work, as it is tested: there the requirements of other modules
 // would choose newer dependencies for it. An unchanged binary is not linked again.
-func Binaries(ctx context.Context, root, cache string, packages ...string) (dir string, err error) {
+func CompileBinaries(ctx context.Context, root, cache string, packages ...string) (dir string, err error) {
 	dir = filepath.Join(cache, "static")
 	if err = os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("create directory for binaries: %w", err)
 	}
-	unlock, err := lock(filepath.Join(cache, "static.lock"))
+	unlock, err := lockFile(filepath.Join(cache, "static.lock"))
 	if err != nil {
 		return "", fmt.Errorf("lock directory for binaries: %w", err)
 	}
@@ -46,7 +46,7 @@ func Binaries(ctx context.Context, root, cache string, packages ...string) (dir 
 			return "", fmt.Errorf("find main package %s: %w", p, err)
 		}
 	}
-	return dir, compile(ctx, root, Target{Dir: dir, Version: os.Getenv(versionVariable)}, packages)
+	return dir, compilePackages(ctx, root, Target{Dir: dir, Version: os.Getenv(versionVariable)}, packages)
 }
 
 // Target says what programs are compiled as, and where they go.
@@ -59,8 +59,8 @@ type Target struct {
 	Arch string
 }
 
-// compile builds main packages of this repository, each in its own module.
-func compile(ctx context.Context, root string, t Target, packages []string) error {
+// compilePackages builds main packages of this repository, each in its own module.
+func compilePackages(ctx context.Context, root string, t Target, packages []string) error {
 	for _, m := range modulesOf(packages) {
 		cmd := exec.CommandContext(ctx, "go", buildArgs(t.Dir, t.Version, m.packages)...)
 		cmd.Dir = filepath.Join(root, m.dir)
@@ -112,9 +112,9 @@ func modulesOf(packages []string) []packagesOf {
 	return out
 }
 
-// lock takes an exclusive lock on a file. It needs no clean-up after a crash:
+// lockFile takes an exclusive lock on a file. It needs no clean-up after a crash:
 // the kernel drops it with the process.
-func lock(file string) (unlock func(), err error) {
+func lockFile(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func TestAProgramOfTwoImagesIsCompiledOnce(t *testing.T) {
 	assert.Equal(t, []string{"./b", "./a", "./c"}, packagesFor([]recipe{
 		{pkg: "./a", extra: []string{"./b"}}, {pkg: "./c", extra: []string{"./b"}}, {pkg: "./apart", module: "e2e/apart"}, {program: "coredns"},
 	}))
-	all := packagesFor(catalog())
+	all := packagesFor(listRecipes())
 	for i, pkg := range all {
 		assert.NotContains(t, all[:i], pkg)
 	}
@@ -41,7 +41,7 @@ func TestAProgramOfTwoImagesIsCompiledOnce(t *testing.T) {
 // All programs of a module get into one folder.
 func TestNoTwoProgramsHaveOneName(t *testing.T) {
 	names := map[string]string{}
-	for _, r := range catalog() {
+	for _, r := range listRecipes() {
 		for _, pkg := range append([]string{r.pkg}, r.extra...) {
 			if other, taken := names[r.module+path.Base(pkg)]; pkg != "" && taken {
 				assert.Equal(t, other, pkg, "they would get the same file name")

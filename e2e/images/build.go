@@ -25,7 +25,7 @@ const packLimit = 2
 // their archives in the catalog's order. What did not change since the last
 // call is neither compiled nor packed again.
 func Build(ctx context.Context, names ...string) ([]Archive, error) {
-	recipes, err := choose(names)
+	recipes, err := selectRecipes(names)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 	}
 	dir := ""
 	if packages := packagesFor(recipes); len(packages) > 0 {
-		if dir, err = Binaries(ctx, root, cache, packages...); err != nil {
+		if dir, err = CompileBinaries(ctx, root, cache, packages...); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +87,7 @@ func Write(dir string, spec Spec) (Archive, error) {
 	}
 	base := strings.NewReplacer("/", "_", ":", "_").Replace(spec.Ref)
 	file := filepath.Join(dir, base+"@"+key+".tar")
-	if found, err := Open(file); err == nil && len(found) == 1 {
+	if found, err := ReadArchives(file); err == nil && len(found) == 1 {
 		return found[0], nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Archive{}, err

@@ -59,7 +59,7 @@ func Sets() []string {
 // versions are not those of the cluster, or beside the real database.
 func OwnSets() []string {
 	var out []string
-	for _, s := range standins() {
+	for _, s := range listStandins() {
 		if s.version != DefaultVersion {
 			out = append(out, s.component)
 		}
@@ -77,8 +77,8 @@ type standin struct {
 	tool string
 }
 
-// standins are how all components are played.
-func standins() []standin {
+// listStandins are how all components are played.
+func listStandins() []standin {
 	return []standin{
 		{v1alpha1.ComponentPD, DefaultVersion, "pd-server", "/pd-server", "resign"},
 		{v1alpha1.ComponentTiKV, DefaultVersion, "tikv-server", "/tikv-server", "handover"},
@@ -114,10 +114,10 @@ type recipe struct {
 	user string
 }
 
-// tools are the programs beside an operator that its image brings into pods.
-func tools() map[string][]string {
+// listTools are the programs beside an operator that its image brings into pods.
+func listTools() map[string][]string {
 	out := map[string][]string{v1alpha1.OperatorBackup: {"./operators/backup/cmd/backup-runner"}}
-	for _, s := range standins() {
+	for _, s := range listStandins() {
 		if operator := s.component + "group"; s.tool != "" {
 			out[operator] = []string{"./operators/" + operator + "/cmd/" + s.tool}
 		}
@@ -125,8 +125,8 @@ func tools() map[string][]string {
 	return out
 }
 
-// catalog lists every image that this package can make.
-func catalog() []recipe {
+// listRecipes lists every image that this package can make.
+func listRecipes() []recipe {
 	recipes := []recipe{
 		{set: SetBase, ref: PauseRef, pkg: "./e2e/images/cmd/pause", path: "/pause", user: nobody},
 		{set: SetBase, ref: CoreDNSRef, program: "coredns", path: "/coredns"},
@@ -137,26 +137,26 @@ func catalog() []recipe {
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,
 		}
-		r.extra = tools()[name]
+		r.extra = listTools()[name]
 		if name == v1alpha1.OperatorAll {
-			r.extra = slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(tools()))...)))
+			r.extra = slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(listTools()))...)))
 		}
 		recipes = append(recipes, r)
 	}
-	for _, s := range standins() {
+	for _, s := range listStandins() {
 		r := recipe{set: SetStandins, ref: "pingcap/" + s.component + ":" + s.version, pkg: "./e2e/standin/cmd/" + s.program, path: s.path}
 		if s.version != DefaultVersion {
 			r.set = s.component
 		}
 		recipes = append(recipes, r)
 	}
-	recipes = append(recipes, real(SetReal, binaries.Release, "")...)
+	recipes = append(recipes, realRecipes(SetReal, binaries.Release, "")...)
 	recipes = append(recipes,
 		recipe{set: SetBackup, ref: "pingcap/dumpling:" + binaries.Release, program: "dumpling", path: "/dumpling"},
 		recipe{set: SetBackup, ref: "pingcap/tidb-lightning:" + binaries.Release, program: "tidb-lightning", path: "/tidb-lightning"},
 		recipe{set: SetBackup, ref: "versity/versitygw:dev", program: "versitygw", path: "/versitygw"},
 	)
-	return append(recipes, real(SetOlder, binaries.OlderRelease, "-older")...)
+	return append(recipes, realRecipes(SetOlder, binaries.OlderRelease, "-older")...)
 }
 
 // packagesFor lists the main packages that images are made from, each once, but for those of
@@ -180,9 +180,9 @@ func packagesFor(recipes []recipe) []string {
 // toldVersion begins the variable that tells our TiKV and a stand-in their release.
 const toldVersion = "STANDIN_VERSION="
 
-// real lists the images of a database that answers SQL and keeps its rows. They
+// realRecipes lists the images of a database that answers SQL and keeps its rows. They
 // have a shell, as PingCAP's have. The test kit's programs end with suffix.
-func real(set, release, suffix string) []recipe {
+func realRecipes(set, release, suffix string) []recipe {
 	env := []string{toldVersion + release}
 	return []recipe{
 		{set: set, ref: "pingcap/pd:" + release, program: "pd-server" + suffix, path: "/pd-server", shell: true},
@@ -196,7 +196,7 @@ func real(set, release, suffix string) []recipe {
 // from, in their order.
 func Programs(sets ...string) []string {
 	var out []string
-	for _, r := range catalog() {
+	for _, r := range listRecipes() {
 		if r.program != "" && slices.Contains(sets, r.set) {
 			out = append(out, r.program)
 		}
@@ -207,21 +207,21 @@ func Programs(sets ...string) []string {
 // Refs returns the names of all images that can be built.
 func Refs() []string {
 	var refs []string
-	for _, r := range catalog() {
+	for _, r := range listRecipes() {
 		refs = append(refs, r.ref)
 	}
 	return refs
 }
 
-// choose returns the recipes of the named sets or images; no name means all.
-func choose(names []string) ([]recipe, error) {
+// selectRecipes returns the recipes of the named sets or images; no name means all.
+func selectRecipes(names []string) ([]recipe, error) {
 	if len(names) == 0 {
-		return catalog(), nil
+		return listRecipes(), nil
 	}
 	var chosen []recipe
 	for _, name := range names {
 		found := false
-		for _, r := range catalog() {
+		for _, r := range listRecipes() {
 			if name == r.set || name == r.ref {
 				chosen, found = append(chosen, r), true
 			}
@@ -240,7 +240,7 @@ func choose(names []string) ([]recipe, error) {
 func (r recipe) spec(ctx context.Context, cache, dir string) (Spec, error) {
 	s := Spec{Ref: r.ref, Entrypoint: []string{r.path}, User: r.user, Env: append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, r.env...)}
 	if r.shell {
-		links, err := applets(ctx)
+		links, err := linkApplets(ctx)
 		if err != nil {
 			return Spec{}, err
 		}
@@ -263,7 +263,7 @@ func (r recipe) spec(ctx context.Context, cache, dir string) (Spec, error) {
 		// A shell must start when no command is given, and the applets are called by name.
 		s.Entrypoint, s.Cmd = nil, []string{"/bin/sh"}
 		source = busyboxPath
-		links, err := applets(ctx)
+		links, err := linkApplets(ctx)
 		if err != nil {
 			return Spec{}, err
 		}
@@ -276,8 +276,8 @@ func (r recipe) spec(ctx context.Context, cache, dir string) (Spec, error) {
 	return s, nil
 }
 
-// applets returns a link for every program that busybox can play.
-func applets(ctx context.Context) ([]File, error) {
+// linkApplets returns a link for every program that busybox can play.
+func linkApplets(ctx context.Context) ([]File, error) {
 	if _, err := os.Stat(busyboxPath); err != nil {
 		return nil, errors.New("find " + busyboxPath + ": it is not there; install Debian's busybox-static: apt-get install -y busybox-static")
 	}

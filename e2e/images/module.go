@@ -45,7 +45,7 @@ func buildModule(ctx context.Context, module, file, pkg string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("create directory for binaries: %w", err)
 	}
-	unlock, err := lock(file + ".lock")
+	unlock, err := lockFile(file + ".lock")
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", file, err)
 	}
@@ -68,15 +68,15 @@ func buildModule(ctx context.Context, module, file, pkg string) error {
 	return nil
 }
 
-// Modules returns the builds of modules of this repository that the images of sets
+// ListMissingBuilds returns the builds of modules of this repository that the images of sets
 // need and the cache has never seen.
-func Modules(sets ...string) ([]binaries.Build, error) {
+func ListMissingBuilds(sets ...string) ([]binaries.Build, error) {
 	cache, err := binaries.CacheDir()
 	if err != nil {
 		return nil, err
 	}
 	var out []binaries.Build
-	for _, r := range catalog() {
+	for _, r := range listRecipes() {
 		if r.module == "" || !slices.Contains(sets, r.set) {
 			continue
 		}
@@ -99,5 +99,5 @@ func BuildModules(ctx context.Context, sets ...string) error {
 	if err != nil {
 		return err
 	}
-	return buildModules(ctx, root, cache, slices.DeleteFunc(catalog(), func(r recipe) bool { return !slices.Contains(sets, r.set) }))
+	return buildModules(ctx, root, cache, slices.DeleteFunc(listRecipes(), func(r recipe) bool { return !slices.Contains(sets, r.set) }))
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
-// Operators compiles operators, all if none is named, with the programs that their
+// CompileOperators compiles operators, all if none is named, with the programs that their
 // images bring into pods, and returns what their images are made from. Nothing of it
 // is cached but by the go tool.
-func Operators(ctx context.Context, t Target, names ...string) ([]Spec, error) {
+func CompileOperators(ctx context.Context, t Target, names ...string) ([]Spec, error) {
 	root, err := binaries.Root()
 	if err != nil {
 		return nil, err
@@ -22,10 +22,10 @@ func Operators(ctx context.Context, t Target, names ...string) ([]Spec, error) {
 	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create directory for binaries: %w", err)
 	}
-	recipes := slices.DeleteFunc(catalog(), func(r recipe) bool {
+	recipes := slices.DeleteFunc(listRecipes(), func(r recipe) bool {
 		return r.set != SetOperators || len(names) > 0 && !slices.Contains(names, path.Base(r.pkg))
 	})
-	if err := compile(ctx, root, t, packagesFor(recipes)); err != nil {
+	if err := compilePackages(ctx, root, t, packagesFor(recipes)); err != nil {
 		return nil, err
 	}
 	specs := make([]Spec, 0, len(recipes))

@@ -66,7 +66,7 @@ var epoch = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Pack builds the image of a spec in memory.
 func Pack(spec Spec) (v1.Image, error) {
-	content, err := layer(spec.Files)
+	content, err := renderLayer(spec.Files)
 	if err != nil {
 		return nil, fmt.Errorf("pack image %s: %w", spec.Ref, err)
 	}
@@ -112,8 +112,8 @@ func packLayer(content []byte, compressed bool) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 }
 
-// layer renders files as an uncompressed tar with fixed times and owners.
-func layer(files []File) ([]byte, error) {
+// renderLayer renders files as an uncompressed tar with fixed times and owners.
+func renderLayer(files []File) ([]byte, error) {
 	entries := map[string]File{"/tmp": {Path: "/tmp", Dir: true, Mode: 0o1777}}
 	for _, f := range files {
 		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path {

@@ -51,7 +51,7 @@ func TestPackingTheSameContentGivesTheSameDigest(t *testing.T) {
 }
 
 func TestLayerHasParentsAndAWritableTmp(t *testing.T) {
-	content, err := layer(specOf(binary(t, "content")).Files)
+	content, err := renderLayer(specOf(binary(t, "content")).Files)
 	require.NoError(t, err)
 	type entry struct {
 		name string
@@ -81,7 +81,7 @@ func TestLayerHasParentsAndAWritableTmp(t *testing.T) {
 
 func TestLayerRefusesPathsThatAreNotClean(t *testing.T) {
 	for _, p := range []string{"relative", "/a/../b", "/a/"} {
-		_, err := layer([]File{{Path: p, Dir: true}})
+		_, err := renderLayer([]File{{Path: p, Dir: true}})
 		require.ErrorContains(t, err, "clean absolute path", p)
 	}
 }
@@ -106,7 +106,7 @@ func TestWriteKeepsOneArchivePerImageAndReusesIt(t *testing.T) {
 	assert.NotEqual(t, first.Digest, other.Digest)
 	assert.NoFileExists(t, first.Path)
 
-	found, err := Open(other.Path)
+	found, err := ReadArchives(other.Path)
 	require.NoError(t, err)
 	assert.Equal(t, []Archive{other}, found)
 }
@@ -121,7 +121,7 @@ func TestOpenReadsDockerArchivesToo(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.NoError(t, os.WriteFile(file, buf.Bytes(), 0o600))
-	found, err := Open(file)
+	found, err := ReadArchives(file)
 	require.NoError(t, err)
 	assert.Equal(t, []Archive{{Ref: "docker.io/library/busybox:1", Path: file}}, found)
 }
@@ -140,7 +140,7 @@ func TestFullName(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	refs := func(names ...string) []string {
-		recipes, err := choose(names)
+		recipes, err := selectRecipes(names)
 		require.NoError(t, err)
 		var all []string
 		for _, r := range recipes {
@@ -157,6 +157,6 @@ func TestChoose(t *testing.T) {
 	assert.Equal(t, []string{BusyboxRef}, refs(BusyboxRef))
 	assert.Len(t, refs(SetOperators), len(v1alpha1.Programs()))
 	assert.Equal(t, Refs(), refs())
-	_, err := choose([]string{"nothing"})
+	_, err := selectRecipes([]string{"nothing"})
 	require.ErrorContains(t, err, `"nothing": unknown`)
 }

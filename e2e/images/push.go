@@ -30,7 +30,7 @@ func Push(ctx context.Context, archive Archive, registry string) error {
 		return fmt.Errorf("push %s: %w", target, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	image, err := unpack(archive.Path, dir)
+	image, err := unpackArchive(archive.Path, dir)
 	if err != nil {
 		return fmt.Errorf("open image archive %s: %w", archive.Path, err)
 	}
@@ -40,8 +40,8 @@ func Push(ctx context.Context, archive Archive, registry string) error {
 	return nil
 }
 
-// unpack extracts an OCI layout archive and opens its one image.
-func unpack(archive, dir string) (v1.Image, error) {
+// unpackArchive extracts an OCI layout archive and opens its one image.
+func unpackArchive(archive, dir string) (v1.Image, error) {
 	file, err := os.Open(archive)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func unpack(archive, dir string) (v1.Image, error) {
 		if header.Typeflag != tar.TypeReg {
 			continue
 		}
-		if err := extract(root, header.Name, in); err != nil {
+		if err := extractFile(root, header.Name, in); err != nil {
 			return nil, err
 		}
 	}
@@ -81,8 +81,8 @@ func unpack(archive, dir string) (v1.Image, error) {
 	return index.Image(manifest.Manifests[0].Digest)
 }
 
-// extract writes one file below root.
-func extract(root *os.Root, name string, content io.Reader) error {
+// extractFile writes one file below root.
+func extractFile(root *os.Root, name string, content io.Reader) error {
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}

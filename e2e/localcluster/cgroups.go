@@ -27,8 +27,8 @@ type hierarchy struct {
 	cpuset bool
 }
 
-// hierarchies reads them from the content of /proc/self/mountinfo.
-func hierarchies(mountinfo string) []hierarchy {
+// parseHierarchies reads them from the content of /proc/self/mountinfo.
+func parseHierarchies(mountinfo string) []hierarchy {
 	var found []hierarchy
 	for line := range strings.Lines(mountinfo) {
 		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
@@ -39,9 +39,9 @@ func hierarchies(mountinfo string) []hierarchy {
 		switch kind[0] {
 		case "cgroup":
 			options := strings.Split(kind[2], ",")
-			found = append(found, hierarchy{mount: unescape(fields[4]), cpuset: slices.Contains(options, "cpuset")})
+			found = append(found, hierarchy{mount: unescapePath(fields[4]), cpuset: slices.Contains(options, "cpuset")})
 		case "cgroup2":
-			found = append(found, hierarchy{mount: unescape(fields[4]), v2: true})
+			found = append(found, hierarchy{mount: unescapePath(fields[4]), v2: true})
 		}
 	}
 	return found
@@ -52,7 +52,7 @@ func mountedHierarchies() ([]hierarchy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list mounts: %w", err)
 	}
-	found := hierarchies(string(content))
+	found := parseHierarchies(string(content))
 	if len(found) == 0 {
 		return nil, errors.New("find control groups: no cgroup file system is mounted below /sys/fs/cgroup")
 	}
@@ -133,7 +133,7 @@ func removeCgroups(ctx context.Context, path string) error {
 	}
 	for _, h := range all {
 		dir := filepath.Join(h.mount, path)
-		err := poll(ctx, 10*time.Second, func(context.Context) (bool, error) {
+		err := pollUntilDone(ctx, 10*time.Second, func(context.Context) (bool, error) {
 			err := removeTree(dir)
 			return err == nil, err
 		})

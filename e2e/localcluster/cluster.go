@@ -78,7 +78,7 @@ func (c *Cluster) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	var held *os.File
 	told := false
-	err = poll(ctx, lockLimit, func(context.Context) (bool, error) {
+	err = pollUntilDone(ctx, lockLimit, func(context.Context) (bool, error) {
 		f, err := tryLock(c.lockFile())
 		if f != nil || !errors.Is(err, errLocked) {
 			held = f
@@ -110,7 +110,7 @@ func tryLock(file string) (*os.File, error) {
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = errLocked
 	}
-	if err == nil && !sameFile(f, file) {
+	if err == nil && !isSameFile(f, file) {
 		// Its last holder removed it meanwhile, so this lock excludes nobody.
 		err = errLocked
 	}
@@ -120,7 +120,7 @@ func tryLock(file string) (*os.File, error) {
 	return f, nil
 }
 
-func sameFile(f *os.File, path string) bool {
+func isSameFile(f *os.File, path string) bool {
 	opened, err := f.Stat()
 	if err != nil {
 		return false
@@ -139,7 +139,7 @@ func Programs() []string {
 // later, and nothing on a healthy cluster.
 func (c *Cluster) Up(ctx context.Context) error {
 	if os.Geteuid() != 0 {
-		return needsRoot(missingPackages(requirements(), has))
+		return needsRoot(missingPackages(listRequirements(), isInstalled))
 	}
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *Cluster) prepare(ctx context.Context) (base []images.Archive, err error
 	if err := c.checkPorts(ctx); err != nil {
 		return nil, err
 	}
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		if err := createCgroups(n.Name); err != nil {
 			return nil, err
 		}
@@ -252,7 +252,7 @@ func (c *Cluster) ensureVolumesBinary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := images.Binaries(ctx, root, cache, "./e2e/cmd/localcluster")
+	dir, err := images.CompileBinaries(ctx, root, cache, "./e2e/cmd/localcluster")
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (c *Cluster) startAll(ctx context.Context, base []images.Archive) error {
 		}
 		return rest.Wait()
 	})
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		group.Go(func() error {
 			if err := c.forgetBoot(groupCtx, n.Name); err != nil {
 				return err
@@ -346,7 +346,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 	defer cancel()
 	// A directory that was never made cannot have left anything behind. One that
 	// somebody removed has its processes still.
-	left, err := running(func(pid int) bool { return c.processes.ours(pid, "") })
+	left, err := listProcesses(func(pid int) bool { return c.processes.belongsToCluster(pid, "") })
 	if err != nil {
 		return fmt.Errorf("stop local cluster: %w", err)
 	}
@@ -356,11 +356,11 @@ func (c *Cluster) Down(ctx context.Context) error {
 	}
 	var errs []error
 	// Kubelets and containerds first: they would start again what is killed.
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		errs = append(errs, c.killNode(ctx, n.Name))
 	}
 	errs = append(errs,
-		kill(ctx, func(pid int) bool { return c.processes.ours(pid, "") }),
+		killProcesses(ctx, func(pid int) bool { return c.processes.belongsToCluster(pid, "") }),
 		unmountBelow(c.layout.root),
 		c.removeNetwork(ctx),
 		c.removeStrays(),

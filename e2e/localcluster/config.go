@@ -27,7 +27,7 @@ func (l layout) kubeconfigFor(cert string) ([]byte, error) {
 		data[key] = base64.StdEncoding.EncodeToString(content)
 	}
 	const name = "tidb-groups-local"
-	return encode(object{
+	return encodeJSON(object{
 		"apiVersion": "v1", "kind": "Config", "current-context": name,
 		"clusters": []object{{"name": name, "cluster": object{
 			"server": apiServerURL(), "certificate-authority-data": data["ca"],
@@ -39,7 +39,7 @@ func (l layout) kubeconfigFor(cert string) ([]byte, error) {
 	})
 }
 
-func encode(v any) ([]byte, error) {
+func encodeJSON(v any) ([]byte, error) {
 	content, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
@@ -114,8 +114,8 @@ func (l layout) proxyConfig() object {
 		"clusterCIDR":      podRange,
 		"detectLocalMode":  "ClusterCIDR",
 		// One proxy serves the whole machine, as if it were on the first node.
-		"hostnameOverride":   nodes()[0].Name,
-		"bindAddress":        nodes()[0].Address,
+		"hostnameOverride":   listNodes()[0].Name,
+		"bindAddress":        listNodes()[0].Address,
 		"healthzBindAddress": gateway + ":10256",
 		"metricsBindAddress": gateway + ":10249",
 		"oomScoreAdj":        0,
@@ -207,7 +207,7 @@ func (l layout) writeConfigs(pause, snapshotter string) error {
 		"cni/10-pod.conflist": l.cniConfig(),
 	}
 	kubeconfigs := []string{"controller-manager", "scheduler", "proxy", "volumes"}
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		files[n.Name+"-kubelet.yaml"] = l.kubeletConfig(n)
 		kubeconfigs = append(kubeconfigs, n.Name)
 		content, err := l.containerdConfig(n, pause, snapshotter)
@@ -219,7 +219,7 @@ func (l layout) writeConfigs(pause, snapshotter string) error {
 		}
 	}
 	for name, v := range files {
-		content, err := encode(v)
+		content, err := encodeJSON(v)
 		if err != nil {
 			return err
 		}

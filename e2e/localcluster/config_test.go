@@ -49,7 +49,7 @@ func TestNodesAreInThreeZones(t *testing.T) {
 		{Name: "node-1", Zone: "zone-a", Address: "10.244.0.11"},
 		{Name: "node-2", Zone: "zone-b", Address: "10.244.0.12"},
 		{Name: "node-3", Zone: "zone-c", Address: "10.244.0.13"},
-	}, nodes())
+	}, listNodes())
 }
 
 func TestCertificatesVerifyAndAreMadeOnce(t *testing.T) {
@@ -67,7 +67,7 @@ func TestCertificatesVerifyAndAreMadeOnce(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(parse("ca"))
-	for _, c := range certificates() {
+	for _, c := range listCertificates() {
 		options := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: now}
 		if c.server {
 			options.KeyUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

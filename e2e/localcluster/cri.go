@@ -36,13 +36,13 @@ func criReady(socket string) func(context.Context) error {
 		if err != nil {
 			return fmt.Errorf("ask for the status of the runtime: %w", err)
 		}
-		return unmet(answer.GetStatus().GetConditions())
+		return checkConditions(answer.GetStatus().GetConditions())
 	}
 }
 
-// unmet names what a runtime lacks of the two conditions that the interface
+// checkConditions names what a runtime lacks of the two conditions that the interface
 // demands of every runtime.
-func unmet(conditions []*cri.RuntimeCondition) error {
+func checkConditions(conditions []*cri.RuntimeCondition) error {
 	said := map[string]*cri.RuntimeCondition{}
 	for _, c := range conditions {
 		said[c.GetType()] = c

@@ -62,11 +62,11 @@ func (l layout) checkRoom() error {
 	if err := unix.Statfs(l.root, &disk); err != nil {
 		return fmt.Errorf("measure the disk of %s: %w", l.root, err)
 	}
-	return enough(l.root, int64(disk.Bavail)*disk.Bsize) //nolint:gosec // a number of blocks
+	return checkFreeSpace(l.root, int64(disk.Bavail)*disk.Bsize) //nolint:gosec // a number of blocks
 }
 
-// enough is content with enough free room, in bytes.
-func enough(dir string, free int64) error {
+// checkFreeSpace is content with enough free room, in bytes.
+func checkFreeSpace(dir string, free int64) error {
 	if free >= roomNeeded {
 		return nil
 	}

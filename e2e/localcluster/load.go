@@ -24,7 +24,7 @@ func (c *Cluster) Load(ctx context.Context, archives ...images.Archive) error {
 	}
 	defer unlock()
 	var targets []string
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		if _, ok := c.processes.recorded(n.Name + "/containerd"); ok {
 			targets = append(targets, n.Name)
 		}

@@ -52,16 +52,16 @@ func TestHierarchies(t *testing.T) {
 		{name: "a machine without any", info: "22 1 254:0 / / rw - ext4 /dev/vda rw\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			assert.Equal(t, tc.want, hierarchies(tc.info))
+			assert.Equal(t, tc.want, parseHierarchies(tc.info))
 		})
 	}
 }
 
 func TestMissingPackagesAreNamedOnceWithTheCommand(t *testing.T) {
-	missing := missingPackages(requirements(), func(file string) bool { return file != "ctr" && file != "containerd" && file != "runc" })
+	missing := missingPackages(listRequirements(), func(file string) bool { return file != "ctr" && file != "containerd" && file != "runc" })
 	assert.Equal(t, []string{"containerd", "runc"}, missing)
 	assert.Equal(t, "apt-get update && apt-get install -y --no-install-recommends containerd runc", installCommand(missing))
-	assert.Empty(t, missingPackages(requirements(), func(string) bool { return true }))
+	assert.Empty(t, missingPackages(listRequirements(), func(string) bool { return true }))
 	require.ErrorContains(t, needsRoot(missing), "sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends containerd runc'")
 	require.ErrorContains(t, needsRoot(nil), "run the command with sudo")
 }
@@ -72,9 +72,9 @@ func TestOverlapNamesTheInterface(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(text), &l))
 		return l
 	}
-	assert.Empty(t, overlap(parse(`[{"ifname":"eth0","addr_info":[{"family":"inet","local":"192.0.2.2","prefixlen":24},{"family":"inet6","local":"fd00::2","prefixlen":64}]}]`)))
-	assert.Contains(t, overlap(parse(`[{"ifname":"vpn0","addr_info":[{"family":"inet","local":"10.1.2.3","prefixlen":8}]}]`)), "vpn0 has 10.1.2.3/8")
-	assert.Empty(t, overlap(parse(`[{"ifname":"tgl0","addr_info":[{"family":"inet","local":"10.244.0.1","prefixlen":16}]}]`)), "the bridge is ours")
+	assert.Empty(t, findOverlap(parse(`[{"ifname":"eth0","addr_info":[{"family":"inet","local":"192.0.2.2","prefixlen":24},{"family":"inet6","local":"fd00::2","prefixlen":64}]}]`)))
+	assert.Contains(t, findOverlap(parse(`[{"ifname":"vpn0","addr_info":[{"family":"inet","local":"10.1.2.3","prefixlen":8}]}]`)), "vpn0 has 10.1.2.3/8")
+	assert.Empty(t, findOverlap(parse(`[{"ifname":"tgl0","addr_info":[{"family":"inet","local":"10.244.0.1","prefixlen":16}]}]`)), "the bridge is ours")
 }
 
 func TestBridgeAddressTellsWhoseItIs(t *testing.T) {
@@ -146,7 +146,7 @@ func TestOnlyOneCommandHoldsTheLock(t *testing.T) {
 	waiting, err := os.Open(file)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(file))
-	assert.False(t, sameFile(waiting, file))
+	assert.False(t, isSameFile(waiting, file))
 	require.NoError(t, waiting.Close())
 	require.NoError(t, first.Close())
 	second, err := tryLock(file)
@@ -171,8 +171,8 @@ func TestStraysAreOnlyRemovedIfTheyPointIntoTheStateDirectory(t *testing.T) {
 }
 
 func TestADiskWithoutRoomIsNamedBeforeItIsFull(t *testing.T) {
-	require.NoError(t, enough("/srv", roomNeeded))
-	require.ErrorContains(t, enough("/srv", roomNeeded-1), "the disk of /srv has 10239 MiB free, and images, logs and claims take up to 10240: remove")
+	require.NoError(t, checkFreeSpace("/srv", roomNeeded))
+	require.ErrorContains(t, checkFreeSpace("/srv", roomNeeded-1), "the disk of /srv has 10239 MiB free, and images, logs and claims take up to 10240: remove")
 
 	l := layout{root: t.TempDir()}
 	require.NoError(t, os.MkdirAll(l.volumes(), 0o755))

@@ -20,7 +20,7 @@ func mountsBelow(mountinfo, dir string, keep ...string) []string {
 		if len(fields) < 5 {
 			continue
 		}
-		if point := unescape(fields[4]); strings.HasPrefix(point, dir+"/") && !slices.Contains(keep, point) {
+		if point := unescapePath(fields[4]); strings.HasPrefix(point, dir+"/") && !slices.Contains(keep, point) {
 			found = append(found, point)
 		}
 	}
@@ -28,8 +28,8 @@ func mountsBelow(mountinfo, dir string, keep ...string) []string {
 	return found
 }
 
-// unescape undoes the octal escapes that mountinfo has for blanks.
-func unescape(s string) string {
+// unescapePath undoes the octal escapes that mountinfo has for blanks.
+func unescapePath(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+3 < len(s) {

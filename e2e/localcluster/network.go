@@ -33,7 +33,7 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 
 // runIn is run with an environment of its own; nil is the caller's.
 func runIn(ctx context.Context, env []string, name string, args ...string) (string, error) {
-	path, ok := lookup(name)
+	path, ok := findExecutable(name)
 	if !ok {
 		return "", fmt.Errorf("run %s: not found", name)
 	}
@@ -59,7 +59,7 @@ type link struct {
 	} `json:"addr_info"`
 }
 
-func links(ctx context.Context, args ...string) ([]link, error) {
+func listLinks(ctx context.Context, args ...string) ([]link, error) {
 	out, err := run(ctx, "ip", append([]string{"-json", "address", "show"}, args...)...)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (l layout) bridgeMAC() string {
 
 // findBridge returns the bridge; ok is false if there is none.
 func findBridge(ctx context.Context) (l link, ok bool, err error) {
-	all, err := links(ctx)
+	all, err := listLinks(ctx)
 	if err != nil {
 		return link{}, false, fmt.Errorf("find bridge: %w", err)
 	}
@@ -97,9 +97,9 @@ func findBridge(ctx context.Context) (l link, ok bool, err error) {
 	return all[i], true, nil
 }
 
-// overlap names the interface that already uses part of the cluster's address
+// findOverlap names the interface that already uses part of the cluster's address
 // ranges, or returns "".
-func overlap(all []link) string {
+func findOverlap(all []link) string {
 	for _, l := range all {
 		if l.Name == bridge {
 			continue
@@ -130,11 +130,11 @@ func (c *Cluster) createNetwork(ctx context.Context) error {
 	if exists && found.MAC != c.layout.bridgeMAC() {
 		return fmt.Errorf("create bridge %s: it exists and belongs to a cluster in %q; only one local cluster runs at a time, the other is stopped with: localcluster down --dir %s", bridge, found.Alias, found.Alias)
 	}
-	all, err := links(ctx)
+	all, err := listLinks(ctx)
 	if err != nil {
 		return fmt.Errorf("check address ranges: %w", err)
 	}
-	if used := overlap(all); used != "" {
+	if used := findOverlap(all); used != "" {
 		return fmt.Errorf("check address ranges: %s, which the local cluster needs for itself", used)
 	}
 	if !exists {
@@ -146,7 +146,7 @@ func (c *Cluster) createNetwork(ctx context.Context) error {
 		{"link", "set", bridge, "up", "alias", c.layout.root}, // the alias is for people
 		{"address", "replace", gateway + "/16", "dev", bridge},
 	}
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		steps = append(steps, []string{"address", "replace", n.Address + "/32", "dev", bridge})
 	}
 	// The host's packets to a Service need some route before they are rewritten;
@@ -166,7 +166,7 @@ func (c *Cluster) removeNetwork(ctx context.Context) error {
 	found, exists, err := findBridge(ctx)
 	errs = append(errs, err)
 	if exists && found.MAC == c.layout.bridgeMAC() {
-		ports, err := links(ctx, "master", bridge)
+		ports, err := listLinks(ctx, "master", bridge)
 		errs = append(errs, err)
 		for _, p := range ports {
 			// Ports vanish by themselves when the kernel gets to destroying their
@@ -193,9 +193,9 @@ func (c *Cluster) removeNetwork(ctx context.Context) error {
 // kube-proxy's tables and the directory of device plugins cannot be moved, so
 // the two would take them from each other.
 func (c *Cluster) checkForeign(ctx context.Context) error {
-	kubelets, err := running(func(pid int) bool {
+	kubelets, err := listProcesses(func(pid int) bool {
 		args := procFields(pid, "cmdline")
-		return len(args) > 0 && filepath.Base(args[0]) == "kubelet" && !c.processes.ours(pid, "")
+		return len(args) > 0 && filepath.Base(args[0]) == "kubelet" && !c.processes.belongsToCluster(pid, "")
 	})
 	if err != nil {
 		return fmt.Errorf("look for another Kubernetes: %w", err)

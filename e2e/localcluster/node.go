@@ -16,7 +16,7 @@ import (
 )
 
 func (c *Cluster) containerd(n Node) process {
-	path, _ := lookup("containerd") // ensurePackages has seen it
+	path, _ := findExecutable("containerd") // ensurePackages has seen it
 	return process{
 		name: n.Name + "/containerd", path: path, limit: readyLimit,
 		args:  []string{"--config", c.layout.config(n.Name + "-containerd.toml"), "--log-level", "warn"},
@@ -47,7 +47,7 @@ func (c *Cluster) ctr(ctx context.Context, node string, args ...string) (string,
 }
 
 func nodeByName(name string) (Node, error) {
-	all := nodes()
+	all := listNodes()
 	i := slices.IndexFunc(all, func(n Node) bool { return n.Name == name })
 	if i < 0 {
 		return Node{}, fmt.Errorf("find node %q: nodes are node-1 to node-%d", name, len(all))
@@ -59,8 +59,8 @@ func nodeByName(name string) (Node, error) {
 // and every process in a container are killed without warning, its network
 // namespaces and mounts vanish. Its disk stays, and what is on it.
 func (c *Cluster) killNode(ctx context.Context, node string) error {
-	err := kill(ctx, func(pid int) bool {
-		return c.processes.ours(pid, node+"/") || inCgroup(pid, nodeCgroup(node)) || c.isShim(pid, node)
+	err := killProcesses(ctx, func(pid int) bool {
+		return c.processes.belongsToCluster(pid, node+"/") || isInCgroup(pid, nodeCgroup(node)) || c.isShim(pid, node)
 	})
 	if err != nil {
 		return fmt.Errorf("stop node %s: %w", node, err)

@@ -54,7 +54,7 @@ type Node struct {
 	Address string
 }
 
-func nodes() []Node {
+func listNodes() []Node {
 	address := netip.MustParseAddr(nodeBase)
 	var all []Node
 	for i, zone := range []string{"zone-a", "zone-b", "zone-c"} {

@@ -26,7 +26,7 @@ var searchPath = [...]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "
 // cniDir is where Debian's containernetworking-plugins puts its plugins.
 const cniDir = "/usr/lib/cni"
 
-func requirements() []requirement {
+func listRequirements() []requirement {
 	return []requirement{
 		{"containerd", "containerd"},
 		{"containerd", "containerd-shim-runc-v2"},
@@ -43,8 +43,8 @@ func requirements() []requirement {
 	}
 }
 
-// lookup finds a required file; ok is false if it is missing.
-func lookup(file string) (path string, ok bool) {
+// findExecutable finds a required file; ok is false if it is missing.
+func findExecutable(file string) (path string, ok bool) {
 	candidates := []string{file}
 	if !filepath.IsAbs(file) {
 		candidates = nil
@@ -72,8 +72,8 @@ func missingPackages(required []requirement, has func(file string) bool) []strin
 	return missing
 }
 
-func has(file string) bool {
-	_, ok := lookup(file)
+func isInstalled(file string) bool {
+	_, ok := findExecutable(file)
 	return ok
 }
 
@@ -85,11 +85,11 @@ func installCommand(packages []string) string {
 // ensurePackages installs the missing Debian packages, or says how to. Only
 // root comes this far.
 func (c *Cluster) ensurePackages(ctx context.Context) error {
-	missing := missingPackages(requirements(), has)
+	missing := missingPackages(listRequirements(), isInstalled)
 	if len(missing) == 0 {
 		return nil
 	}
-	if _, ok := lookup("apt-get"); !ok {
+	if _, ok := findExecutable("apt-get"); !ok {
 		return fmt.Errorf("find Debian packages: missing %s, and this is no Debian (no apt-get); install what holds the same programs. On Debian the command is: %s",
 			strings.Join(missing, ", "), installCommand(missing))
 	}
@@ -106,7 +106,7 @@ func (c *Cluster) ensurePackages(ctx context.Context) error {
 			return fmt.Errorf("install Debian packages: apt-get %s: %w\n%s\ninstall them with: %s", args[0], err, lastLines(out.String(), 15), installCommand(missing))
 		}
 	}
-	if missing = missingPackages(requirements(), has); len(missing) > 0 {
+	if missing = missingPackages(listRequirements(), isInstalled); len(missing) > 0 {
 		return errors.New("install Debian packages: still missing " + strings.Join(missing, ", ") + "; install them with: " + installCommand(missing))
 	}
 	return nil

@@ -29,7 +29,7 @@ type identityCert struct {
 	hosts        []string
 }
 
-func certificates() []identityCert {
+func listCertificates() []identityCert {
 	certs := []identityCert{
 		{name: "apiserver", commonName: "kube-apiserver", server: true, hosts: []string{
 			"localhost", "127.0.0.1", gateway, serviceAPI,
@@ -44,7 +44,7 @@ func certificates() []identityCert {
 		{name: "proxy", commonName: "system:kube-proxy"},
 		{name: "volumes", commonName: volumesUser},
 	}
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		certs = append(certs, identityCert{
 			name: n.Name, commonName: "system:node:" + n.Name, organization: []string{"system:nodes"},
 		})
@@ -78,7 +78,7 @@ func (l layout) createPKI(now time.Time) error {
 	if err := l.writeCert("ca", ca, ca, caKey, caKey); err != nil {
 		return err
 	}
-	for i, c := range certificates() {
+	for i, c := range listCertificates() {
 		key, err := newKey()
 		if err != nil {
 			return err

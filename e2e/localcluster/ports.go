@@ -32,7 +32,7 @@ func (c *Cluster) checkPorts(ctx context.Context) error {
 			continue
 		}
 		for _, port := range d.ports {
-			if err := free(ctx, port); err != nil {
+			if err := checkPortFree(ctx, port); err != nil {
 				return fmt.Errorf("start %s: %w", d.process.name, err)
 			}
 		}
@@ -40,8 +40,8 @@ func (c *Cluster) checkPorts(ctx context.Context) error {
 	return nil
 }
 
-// free is content when a port of the bridge's address can be listened on.
-func free(ctx context.Context, port int) error { return freeAt(ctx, gateway, port) }
+// checkPortFree is content when a port of the bridge's address can be listened on.
+func checkPortFree(ctx context.Context, port int) error { return freeAt(ctx, gateway, port) }
 
 func freeAt(ctx context.Context, host string, port int) error {
 	address := net.JoinHostPort(host, strconv.Itoa(port))

@@ -53,9 +53,9 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// identify returns the identity of a running process; ok is false for one that
+// identifyProcess returns the identity of a running process; ok is false for one that
 // has ended, even if its parent has not noticed yet.
-func identify(pid int) (id identity, ok bool) {
+func identifyProcess(pid int) (id identity, ok bool) {
 	line, err := os.ReadFile(filepath.Join(procDir, strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return identity{}, false
@@ -67,8 +67,8 @@ func identify(pid int) (id identity, ok bool) {
 	return identity{PID: pid, Start: start, Boot: bootID()}, true
 }
 
-func (i identity) alive() bool {
-	now, ok := identify(i.PID)
+func (i identity) isAlive() bool {
+	now, ok := identifyProcess(i.PID)
 	return ok && now == i
 }
 
@@ -96,8 +96,8 @@ func startTime(now time.Time, uptime string, start uint64) (time.Time, error) {
 	return now.Add(-time.Duration(age * float64(time.Second))), nil
 }
 
-// running lists the processes that match, by process id.
-func running(match func(pid int) bool) ([]identity, error) {
+// listProcesses lists the processes that match, by process id.
+func listProcesses(match func(pid int) bool) ([]identity, error) {
 	entries, err := os.ReadDir(procDir)
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -111,7 +111,7 @@ func running(match func(pid int) bool) ([]identity, error) {
 		if !match(pid) {
 			continue
 		}
-		if id, ok := identify(pid); ok {
+		if id, ok := identifyProcess(pid); ok {
 			found = append(found, id)
 		}
 	}
@@ -131,14 +131,14 @@ func procFields(pid int, file string) []string {
 	return fields
 }
 
-// inCgroup tells whether a process is in a control group at or below path.
-func inCgroup(pid int, path string) bool {
+// isInCgroup tells whether a process is in a control group at or below path.
+func isInCgroup(pid int, path string) bool {
 	content, err := os.ReadFile(filepath.Join(procDir, strconv.Itoa(pid), "cgroup"))
-	return err == nil && cgroupBelow(string(content), path)
+	return err == nil && containsCgroup(string(content), path)
 }
 
-// cgroupBelow reads the content of /proc/<pid>/cgroup.
-func cgroupBelow(content, path string) bool {
+// containsCgroup reads the content of /proc/<pid>/cgroup.
+func containsCgroup(content, path string) bool {
 	for line := range strings.Lines(content) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) == 3 && (parts[2] == path || strings.HasPrefix(parts[2], path+"/")) {
@@ -152,11 +152,11 @@ func cgroupBelow(content, path string) bool {
 // it killed their parents.
 const killRounds = 20
 
-// kill ends every process that matches, and those that they start meanwhile,
+// killProcesses ends every process that matches, and those that they start meanwhile,
 // and returns when none is left.
-func kill(ctx context.Context, match func(pid int) bool) error {
+func killProcesses(ctx context.Context, match func(pid int) bool) error {
 	for range killRounds {
-		victims, err := running(match)
+		victims, err := listProcesses(match)
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (i identity) signal(sig unix.Signal) (wait func(context.Context) error, err
 	if err != nil {
 		return nil, fmt.Errorf("open process %d: %w", i.PID, err)
 	}
-	if !i.alive() { // the handle holds the id now, so this answer stays true
+	if !i.isAlive() { // the handle holds the id now, so this answer stays true
 		return nothing, unix.Close(fd)
 	}
 	if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {

@@ -57,7 +57,7 @@ func TestCgroupBelow(t *testing.T) {
 		{"another node", "/tidb-groups-local/node-2", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			assert.Equal(t, tc.want, cgroupBelow(content, tc.path))
+			assert.Equal(t, tc.want, containsCgroup(content, tc.path))
 		})
 	}
 }
@@ -74,7 +74,7 @@ func sleeper(t *testing.T) (processes, process) {
 	}
 	t.Cleanup(func() {
 		// The test's context is over by now.
-		require.NoError(t, kill(context.Background(), func(pid int) bool { return p.ours(pid, "") }))
+		require.NoError(t, killProcesses(context.Background(), func(pid int) bool { return p.belongsToCluster(pid, "") }))
 	})
 	return p, d
 }
@@ -91,10 +91,10 @@ func TestADaemonIsStartedOnceAndEndedByItsMark(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, started, "it runs already")
 
-	require.NoError(t, kill(t.Context(), func(pid int) bool { return p.ours(pid, "node-2/") }))
-	assert.True(t, id.alive(), "another node's processes were meant")
-	require.NoError(t, kill(t.Context(), func(pid int) bool { return p.ours(pid, "node-1/") }))
-	assert.False(t, id.alive())
+	require.NoError(t, killProcesses(t.Context(), func(pid int) bool { return p.belongsToCluster(pid, "node-2/") }))
+	assert.True(t, id.isAlive(), "another node's processes were meant")
+	require.NoError(t, killProcesses(t.Context(), func(pid int) bool { return p.belongsToCluster(pid, "node-1/") }))
+	assert.False(t, id.isAlive())
 	_, ok = p.recorded(d.name)
 	assert.False(t, ok)
 }
@@ -123,7 +123,7 @@ func TestAPidFileOfARecycledPidNamesNobody(t *testing.T) {
 		require.NoError(t, other.Process.Kill())
 		require.Error(t, other.Wait(), "it was killed")
 	})
-	id, ok := identify(other.Process.Pid)
+	id, ok := identifyProcess(other.Process.Pid)
 	require.True(t, ok)
 
 	for _, tc := range []struct {
@@ -142,7 +142,7 @@ func TestAPidFileOfARecycledPidNamesNobody(t *testing.T) {
 			wait, err := stale.signal(9)
 			require.NoError(t, err)
 			require.NoError(t, wait(t.Context()))
-			assert.True(t, id.alive(), "it was not meant")
+			assert.True(t, id.isAlive(), "it was not meant")
 		})
 	}
 	t.Run("a pid file that a crash left half written", func(t *testing.T) {

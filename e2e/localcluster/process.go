@@ -51,9 +51,9 @@ func (p processes) find(d process) (identity, bool, error) {
 	if id, ok := p.recorded(d.name); ok {
 		return id, true, nil
 	}
-	found, err := running(func(pid int) bool {
+	found, err := listProcesses(func(pid int) bool {
 		args := procFields(pid, "cmdline")
-		return len(args) > 0 && args[0] == d.path && p.marked(pid, d.name)
+		return len(args) > 0 && args[0] == d.path && p.hasMark(pid, d.name)
 	})
 	if err != nil || len(found) == 0 {
 		return identity{}, false, err
@@ -61,13 +61,13 @@ func (p processes) find(d process) (identity, bool, error) {
 	return found[0], true, p.record(d.name, found[0])
 }
 
-func (p processes) marked(pid int, name string) bool {
+func (p processes) hasMark(pid int, name string) bool {
 	return slices.Contains(procFields(pid, "environ"), markEnv+"="+p.markValue(name))
 }
 
-// ours tells whether a process belongs to the cluster, or with a prefix such as
+// belongsToCluster tells whether a process belongs to the cluster, or with a prefix such as
 // "node-1/" to a part of it.
-func (p processes) ours(pid int, prefix string) bool {
+func (p processes) belongsToCluster(pid int, prefix string) bool {
 	return slices.ContainsFunc(procFields(pid, "environ"), func(e string) bool {
 		return strings.HasPrefix(e, markEnv+"="+p.markValue(prefix))
 	})
@@ -83,7 +83,7 @@ func (p processes) recorded(name string) (identity, bool) {
 	if err := json.Unmarshal(content, &id); err != nil {
 		return identity{}, false // half-written by a crash: as good as none
 	}
-	return id, id.alive()
+	return id, id.isAlive()
 }
 
 func (p processes) record(name string, id identity) error {
@@ -138,12 +138,12 @@ func (p processes) start(d process) (identity, error) {
 	if err := cmd.Start(); err != nil {
 		return identity{}, err
 	}
-	id, ok := identify(cmd.Process.Pid)
+	id, ok := identifyProcess(cmd.Process.Pid)
 	// Without a parent that waits, an ended daemon would stay as a zombie for as
 	// long as this process lives.
 	go func() { _ = cmd.Wait() }()
 	if !ok {
-		return identity{}, fmt.Errorf("it ended at once; last lines of %s:\n%s", file, tail(file))
+		return identity{}, fmt.Errorf("it ended at once; last lines of %s:\n%s", file, readTail(file))
 	}
 	return id, p.record(d.name, id)
 }
@@ -153,8 +153,8 @@ const probeInterval = 50 * time.Millisecond
 
 // await waits until a daemon is ready, it dies, or its time is over.
 func (p processes) await(ctx context.Context, d process, id identity) error {
-	err := poll(ctx, d.limit, func(ctx context.Context) (bool, error) {
-		if !id.alive() {
+	err := pollUntilDone(ctx, d.limit, func(ctx context.Context) (bool, error) {
+		if !id.isAlive() {
 			return true, errors.New("it ended")
 		}
 		err := d.ready(ctx)
@@ -164,12 +164,12 @@ func (p processes) await(ctx context.Context, d process, id identity) error {
 		return nil
 	}
 	file := p.layout.logFile(d.name)
-	return fmt.Errorf("wait for %s to be ready: %w; last lines of %s:\n%s", d.name, err, file, tail(file))
+	return fmt.Errorf("wait for %s to be ready: %w; last lines of %s:\n%s", d.name, err, file, readTail(file))
 }
 
-// poll calls probe until it is done, at once and then at intervals, and returns
+// pollUntilDone calls probe until it is done, at once and then at intervals, and returns
 // its last error, or that the time is over.
-func poll(ctx context.Context, limit time.Duration, probe func(context.Context) (done bool, err error)) error {
+func pollUntilDone(ctx context.Context, limit time.Duration, probe func(context.Context) (done bool, err error)) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ticker := time.NewTicker(probeInterval)
@@ -199,8 +199,8 @@ const tailBytes = 64 << 10
 // tailLines is how many lines of a log an error shows.
 const tailLines = 15
 
-// tail returns the last lines of a file, or why there are none.
-func tail(file string) string {
+// readTail returns the last lines of a file, or why there are none.
+func readTail(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
 		return "(" + err.Error() + ")"

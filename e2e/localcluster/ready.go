@@ -64,18 +64,18 @@ func (c *Cluster) client() (kubernetes.Interface, error) {
 
 // awaitReady waits until every node is Ready and DNS is served.
 func (c *Cluster) awaitReady(ctx context.Context) error {
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		if err := c.awaitNode(ctx, n.Name); err != nil {
 			return err
 		}
 	}
-	c.say("%d nodes are Ready", len(nodes()))
+	c.say("%d nodes are Ready", len(listNodes()))
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
 	deployments := client.AppsV1().Deployments(metav1.NamespaceSystem)
-	err = await(ctx, dnsLimit, expected{"Deployment kube-system/coredns to be available", "coredns", &appsv1.Deployment{}}, source{
+	err = waitForObject(ctx, dnsLimit, expected{"Deployment kube-system/coredns to be available", "coredns", &appsv1.Deployment{}}, source{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return deployments.List(ctx, o)
 		},
@@ -106,7 +106,7 @@ func awaitDNS(ctx context.Context) error {
 		var d net.Dialer
 		return d.DialContext(ctx, network, net.JoinHostPort(serviceDNS, "53"))
 	}}
-	err := poll(ctx, dnsLimit, func(ctx context.Context) (bool, error) {
+	err := pollUntilDone(ctx, dnsLimit, func(ctx context.Context) (bool, error) {
 		// A lost packet must not cost the resolver's own patience of 5 s.
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -132,14 +132,14 @@ func (c *Cluster) awaitNode(ctx context.Context, name string) error {
 	// its kubelet reports: only what is newer than its process counts.
 	id, running := c.processes.recorded(name + "/kubelet")
 	if !running {
-		return fmt.Errorf("wait for node %s: its kubelet does not run; last lines of its log:\n%s", name, tail(c.layout.logFile(name+"/kubelet")))
+		return fmt.Errorf("wait for node %s: its kubelet does not run; last lines of its log:\n%s", name, readTail(c.layout.logFile(name+"/kubelet")))
 	}
 	since, err := id.startedAt(time.Now())
 	if err != nil {
 		return fmt.Errorf("wait for node %s: %w", name, err)
 	}
 	list := client.CoreV1().Nodes()
-	err = await(ctx, nodeLimit, expected{"node " + name + " to be Ready", name, &corev1.Node{}}, source{
+	err = waitForObject(ctx, nodeLimit, expected{"node " + name + " to be Ready", name, &corev1.Node{}}, source{
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list.List(ctx, o) },
 		watch: list.Watch,
 	}, func(o runtime.Object) (bool, string) {
@@ -150,7 +150,7 @@ func (c *Cluster) awaitNode(ctx context.Context, name string) error {
 		return nodeReady(n, since)
 	})
 	if err != nil {
-		return fmt.Errorf("%w; last lines of its kubelet's log:\n%s", err, tail(c.layout.logFile(name+"/kubelet")))
+		return fmt.Errorf("%w; last lines of its kubelet's log:\n%s", err, readTail(c.layout.logFile(name+"/kubelet")))
 	}
 	return nil
 }
@@ -182,9 +182,9 @@ type expected struct {
 	kind       runtime.Object
 }
 
-// await watches one named object until a condition holds. The error tells what
+// waitForObject watches one named object until a condition holds. The error tells what
 // was waited for and how far it was.
-func await(ctx context.Context, limit time.Duration, o expected, s source, done func(runtime.Object) (bool, string)) error {
+func waitForObject(ctx context.Context, limit time.Duration, o expected, s source, done func(runtime.Object) (bool, string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	selector := fields.OneTermEqualSelector("metadata.name", o.name).String()

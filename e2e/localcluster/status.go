@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// names lists every daemon, in the order in which they depend on each other.
-func names() []string {
+// listDaemons lists every daemon, in the order in which they depend on each other.
+func listDaemons() []string {
 	all := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "volumes", "kube-proxy"}
-	for _, n := range nodes() {
+	for _, n := range listNodes() {
 		all = append(all, n.Name+"/containerd", n.Name+"/kubelet")
 	}
 	return all
@@ -36,7 +36,7 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) (healthy bool, err 
 	var b strings.Builder
 	healthy = true
 	b.WriteString("PROCESS\tPID\tSTATE\n")
-	for _, name := range names() {
+	for _, name := range listDaemons() {
 		if id, ok := c.processes.recorded(name); ok {
 			fmt.Fprintf(&b, "%s\t%d\trunning\n", name, id.PID)
 		} else {
@@ -71,7 +71,7 @@ func (c *Cluster) nodeTable(ctx context.Context, b *strings.Builder) (ready bool
 	if err != nil {
 		return false, fmt.Errorf("ask kube-apiserver: %w", err)
 	}
-	ready = len(list.Items) == len(nodes())
+	ready = len(list.Items) == len(listNodes())
 	b.WriteString("\nNODE\tZONE\tADDRESS\tSTATE\n")
 	for _, n := range list.Items {
 		ok, why := nodeReady(&n, time.Time{})
@@ -90,8 +90,8 @@ func (c *Cluster) nodeTable(ctx context.Context, b *strings.Builder) (ready bool
 
 // Logs copies the log of a daemon, as [names] spells it, to out.
 func (c *Cluster) Logs(name string, out io.Writer) (err error) {
-	if !slices.Contains(names(), name) {
-		return fmt.Errorf("show log of %q: unknown, there are %s", name, strings.Join(names(), ", "))
+	if !slices.Contains(listDaemons(), name) {
+		return fmt.Errorf("show log of %q: unknown, there are %s", name, strings.Join(listDaemons(), ", "))
 	}
 	f, err := os.Open(c.layout.logFile(name))
 	if err != nil {

@@ -93,13 +93,13 @@ func ServeVolumes(ctx context.Context, kubeconfig, dir string, out io.Writer) er
 		<-ctx.Done()
 		p.queue.ShutDown()
 	}()
-	for p.next(ctx) {
+	for p.processNextItem(ctx) {
 	}
 	return nil
 }
 
-// next handles one object; claims have a namespace, volumes none.
-func (p *provisioner) next(ctx context.Context) bool {
+// processNextItem handles one object; claims have a namespace, volumes none.
+func (p *provisioner) processNextItem(ctx context.Context) bool {
 	name, stopped := p.queue.Get()
 	if stopped {
 		return false

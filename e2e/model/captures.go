@@ -94,7 +94,7 @@ func (c *Captures) API(name string) http.Handler {
 	mux.HandleFunc("GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		answer(w, http.StatusOK, map[string]any{"id": name, "is_owner": c.owner == name})
+		replyJSON(w, http.StatusOK, map[string]any{"id": name, "is_owner": c.owner == name})
 	})
 	mux.HandleFunc("GET /api/v1/captures", func(w http.ResponseWriter, _ *http.Request) {
 		c.mu.Lock()
@@ -103,7 +103,7 @@ func (c *Captures) API(name string) http.Handler {
 		for _, each := range c.names() {
 			list = append(list, map[string]any{"id": each, "is_owner": each == c.owner})
 		}
-		answer(w, http.StatusOK, list)
+		replyJSON(w, http.StatusOK, list)
 	})
 	mux.HandleFunc("POST /api/v1/owner/resign", func(w http.ResponseWriter, _ *http.Request) {
 		c.mu.Lock()
@@ -125,11 +125,11 @@ func (c *Captures) drain(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-		answer(w, http.StatusBadRequest, map[string]any{"error_msg": err.Error()})
+		replyJSON(w, http.StatusBadRequest, map[string]any{"error_msg": err.Error()})
 		return
 	}
 	if c.draining != "" && c.draining != asked.ID {
-		answer(w, http.StatusServiceUnavailable, map[string]any{"error_msg": "another capture is being drained"})
+		replyJSON(w, http.StatusServiceUnavailable, map[string]any{"error_msg": "another capture is being drained"})
 		return
 	}
 	c.draining, c.stopping[asked.ID] = asked.ID, true
@@ -141,7 +141,7 @@ func (c *Captures) drain(w http.ResponseWriter, r *http.Request) {
 	if c.have[asked.ID] == 0 {
 		c.draining = ""
 	}
-	answer(w, http.StatusAccepted, map[string]any{"current_table_count": c.have[asked.ID]})
+	replyJSON(w, http.StatusAccepted, map[string]any{"current_table_count": c.have[asked.ID]})
 }
 
 // elect makes the last capture by name the owner, not the one that has just resigned, if
@@ -162,7 +162,7 @@ func (c *Captures) takers(not ...string) []string {
 
 func (c *Captures) names() []string { return slices.Sorted(maps.Keys(c.have)) }
 
-func answer(w http.ResponseWriter, status int, body any) {
+func replyJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // who asked may have gone

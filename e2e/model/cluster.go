@@ -160,11 +160,11 @@ func (c *Cluster) Tick() error {
 	return c.save()
 }
 
-// Bootstrapped says whether a first store has ever joined.
-func (c *Cluster) Bootstrapped() bool {
+// IsBootstrapped says whether a first store has ever joined.
+func (c *Cluster) IsBootstrapped() bool {
 	c.lock()
 	defer c.mu.Unlock()
-	return c.bootstrapped()
+	return c.isBootstrapped()
 }
 
 // BootstrappedAt is when the first store joined; zero before.
@@ -195,7 +195,7 @@ func (c *Cluster) Alarms() []Alarm {
 	return append([]Alarm(nil), c.alarms...)
 }
 
-func (c *Cluster) bootstrapped() bool { return !c.st.BootstrappedAt.IsZero() }
+func (c *Cluster) isBootstrapped() bool { return !c.st.BootstrappedAt.IsZero() }
 
 func (c *Cluster) now() time.Time { return c.opts.Clock.Now() }
 

@@ -52,7 +52,7 @@ func meta(id uint64, labels ...string) model.StoreMeta {
 
 func (w *world) put(m model.StoreMeta) {
 	w.t.Helper()
-	if w.c.Bootstrapped() {
+	if w.c.IsBootstrapped() {
 		require.NoError(w.t, w.c.PutStore(m))
 	} else {
 		require.NoError(w.t, w.c.Bootstrap(m, 1001, 1002))
@@ -286,7 +286,7 @@ func TestAChangeThatCanNotBeSavedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.fail = errors.New("no quorum")
 	require.ErrorContains(t, w.c.Bootstrap(meta(1), 2, 3), "no quorum")
-	assert.False(t, w.c.Bootstrapped())
+	assert.False(t, w.c.IsBootstrapped())
 }
 
 func TestAlarmsAreRaisedTheMomentAMajorityDies(t *testing.T) {

@@ -56,8 +56,8 @@ func (c *Cluster) ConfigSection(name string) map[string]any {
 	return c.section(name)
 }
 
-// PlacementRules says whether placement rules are on.
-func (c *Cluster) PlacementRules() bool {
+// HasPlacementRules says whether placement rules are on.
+func (c *Cluster) HasPlacementRules() bool {
 	return c.ConfigSection("replication")["enable-placement-rules"] == "true"
 }
 
@@ -103,7 +103,7 @@ func (c *Cluster) SetConfig(items map[string]any) error {
 // placement rules, which there are only once a store has registered.
 func (c *Cluster) changeItem(section, key string, value any) error {
 	before := string(c.st.Config[section])
-	old, _ := known(section, key, c.section(section))
+	old, _ := findItem(section, key, c.section(section))
 	switch value.(type) {
 	case bool:
 		if _, text := old.(string); text {
@@ -124,7 +124,7 @@ func (c *Cluster) changeItem(section, key string, value any) error {
 	if err := c.checkConfig(); err != nil {
 		return err
 	}
-	if section == "replication" && !c.bootstrapped() && string(c.st.Config[section]) != before {
+	if section == "replication" && !c.isBootstrapped() && string(c.st.Config[section]) != before {
 		return badInput("%s", ErrNotBootstrapped.Error())
 	}
 	return nil
@@ -197,11 +197,11 @@ func (c *Cluster) setItem(section, key string, value any) error {
 	if table, below, nested := strings.Cut(key, "."); nested {
 		return c.setNested(section, s, table, below, value)
 	}
-	old, ok := known(section, key, s)
+	old, ok := findItem(section, key, s)
 	if !ok {
 		return badInput("config item %s not found", key)
 	}
-	v, err := coerce(key, old, value)
+	v, err := normalizeValue(key, old, value)
 	if err != nil {
 		return err
 	}
@@ -225,8 +225,8 @@ func leftOut() map[string]map[string]any {
 	}
 }
 
-// known returns what an item has in a section, and whether there is such an item.
-func known(section, key string, items map[string]any) (any, bool) {
+// findItem returns what an item has in a section, and whether there is such an item.
+func findItem(section, key string, items map[string]any) (any, bool) {
 	if old, ok := items[key]; ok {
 		return old, true
 	}
@@ -241,7 +241,7 @@ func (c *Cluster) setNested(section string, s map[string]any, table, key string,
 	if !ok {
 		return badInput("config item [%s %s] not found", table, key)
 	}
-	v, err := coerce(key, old, value)
+	v, err := normalizeValue(key, old, value)
 	if err != nil {
 		return err
 	}
@@ -252,9 +252,9 @@ func (c *Cluster) setNested(section string, s map[string]any, table, key string,
 	return nil
 }
 
-// coerce gives a value the form in which PD shows it: durations and booleans
+// normalizeValue gives a value the form in which PD shows it: durations and booleans
 // are strings there, lists of labels are joined by commas.
-func coerce(key string, old, value any) (any, error) {
+func normalizeValue(key string, old, value any) (any, error) {
 	switch was := old.(type) {
 	case string:
 		if list, ok := value.([]any); ok {
@@ -280,7 +280,7 @@ func coerce(key string, old, value any) (any, error) {
 		}
 		return text, nil
 	case float64:
-		n, err := number(value)
+		n, err := parseNumber(value)
 		if err != nil {
 			return nil, badInput("%s: %s", key, err.Error())
 		}
@@ -296,7 +296,7 @@ func coerce(key string, old, value any) (any, error) {
 	}
 }
 
-func number(value any) (float64, error) {
+func parseNumber(value any) (float64, error) {
 	switch v := value.(type) {
 	case float64:
 		return v, nil

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// moveLearner makes one change to the learners of a region. A learner on a store
+// tryMoveLearner makes one change to the learners of a region. A learner on a store
 // that leaves stays there until another store can take it, or no rule wants it.
-func (c *Cluster) moveLearner(r *Region, rules []Rule, idx index, now time.Time) bool {
+func (c *Cluster) tryMoveLearner(r *Region, rules []Rule, idx index, now time.Time) bool {
 	// held are the peers that a rule has found, by their place in the region.
 	held := map[int]bool{}
 	for _, rule := range rules {
@@ -20,7 +20,7 @@ func (c *Cluster) moveLearner(r *Region, rules []Rule, idx index, now time.Time)
 			s := c.st.Stores[p.StoreID]
 			switch {
 			case !p.Learner || held[i] || s == nil || !rule.fits(s):
-			case c.leaving(p.StoreID, now):
+			case c.isLeaving(p.StoreID, now):
 				going = append(going, i)
 			default:
 				have = append(have, i)
@@ -60,7 +60,7 @@ func (c *Cluster) learnerRules() []Rule {
 			out = append(out, rule)
 		}
 	}
-	if len(out) > 0 && !c.ruled() {
+	if len(out) > 0 && !c.hasPlacementRules() {
 		return nil
 	}
 	return out
@@ -77,7 +77,7 @@ func (rule Rule) covers(r *Region) bool {
 // it, and a store with an exclusive label what names that, as in PD.
 func (rule Rule) fits(s *Store) bool {
 	asked := false
-	for _, key := range exclusive(s) {
+	for _, key := range exclusiveKeys(s) {
 		if !rule.names(key) {
 			return false
 		}

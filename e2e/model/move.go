@@ -9,7 +9,7 @@ import (
 // advance lets everything happen that has happened by itself until now.
 func (c *Cluster) advance(now time.Time) {
 	const finest = time.Second
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		c.lastStep = now
 		return
 	}
@@ -27,24 +27,24 @@ func (c *Cluster) advance(now time.Time) {
 		c.beatLiving(next)
 		c.peerCredit += elapsed * c.opts.Timing.PeerMoves
 		c.leaderCredit += elapsed * c.opts.Timing.LeaderMoves
-		moved := c.elect(next)
-		for c.leaderCredit >= 1 && c.moveLeader(next) {
+		moved := c.tryElectLeaders(next)
+		for c.leaderCredit >= 1 && c.tryMoveLeader(next) {
 			c.leaderCredit--
 			moved = true
 		}
-		for c.peerCredit >= 1 && c.movePeer(next) {
+		for c.peerCredit >= 1 && c.tryMovePeer(next) {
 			c.peerCredit--
 			moved = true
 		}
 		// Idle time can't be saved up for later.
 		c.peerCredit, c.leaderCredit = min(c.peerCredit, 1), min(c.leaderCredit, 1)
-		moved = c.removeEmptyStores() || moved
+		moved = c.tryRemoveEmptyStores() || moved
 		c.dirty = c.dirty || moved
 		if moved {
 			c.promote(next)
 			step = finest
 		} else {
-			step = min(2*step, coarsest(now.Sub(c.lastStep)))
+			step = min(2*step, coarsestStep(now.Sub(c.lastStep)))
 		}
 	}
 }
@@ -52,17 +52,17 @@ func (c *Cluster) advance(now time.Time) {
 // shortest is the shortest step through time: many questions at one moment are one step.
 const shortest = 10 * time.Millisecond
 
-// coarsest is the longest step through time in which nothing happens. A test
+// coarsestStep is the longest step through time in which nothing happens. A test
 // that lets days pass does not look at minutes.
-func coarsest(left time.Duration) time.Duration {
+func coarsestStep(left time.Duration) time.Duration {
 	if left > 2*time.Hour {
 		return 10 * time.Minute
 	}
 	return time.Minute
 }
 
-// removeEmptyStores turns Offline stores without peers into tombstones.
-func (c *Cluster) removeEmptyStores() bool {
+// tryRemoveEmptyStores turns Offline stores without peers into tombstones.
+func (c *Cluster) tryRemoveEmptyStores() bool {
 	var idx index
 	removed := false
 	for id, s := range c.st.Stores {
@@ -81,20 +81,20 @@ func (c *Cluster) removeEmptyStores() bool {
 	return removed
 }
 
-// dead says whether the other peers of a region would elect another leader.
-func (c *Cluster) dead(s *Store, now time.Time) bool {
+// isDead says whether the other peers of a region would elect another leader.
+func (c *Cluster) isDead(s *Store, now time.Time) bool {
 	if s == nil || s.liveness == livenessDead {
 		return true
 	}
 	return s.liveness == livenessUnknown && now.Sub(s.lastSeen) > c.opts.Timing.Disconnected
 }
 
-// elect gives regions whose leader is dead another one, as Raft does by itself.
-func (c *Cluster) elect(now time.Time) bool {
+// tryElectLeaders gives regions whose leader is dead another one, as Raft does by itself.
+func (c *Cluster) tryElectLeaders(now time.Time) bool {
 	moved := false
 	for _, r := range c.st.Regions {
 		p, ok := r.LeaderPeer()
-		if ok && !c.dead(c.st.Stores[p.StoreID], now) {
+		if ok && !c.isDead(c.st.Stores[p.StoreID], now) {
 			continue
 		}
 		alive, total := []Peer{}, 0
@@ -103,7 +103,7 @@ func (c *Cluster) elect(now time.Time) bool {
 				continue
 			}
 			total++
-			if !c.dead(c.st.Stores[q.StoreID], now) {
+			if !c.isDead(c.st.Stores[q.StoreID], now) {
 				alive = append(alive, q)
 			}
 		}
@@ -115,21 +115,21 @@ func (c *Cluster) elect(now time.Time) bool {
 	return moved
 }
 
-// moveLeader moves one leader, first away from stores that shall have none,
+// tryMoveLeader moves one leader, first away from stores that shall have none,
 // then for balance. It says whether there was one to move.
-func (c *Cluster) moveLeader(now time.Time) bool {
+func (c *Cluster) tryMoveLeader(now time.Time) bool {
 	evicted := c.evicted()
 	idx := c.index()
 	barred := func(id uint64) bool {
 		s := c.st.Stores[id]
-		return s == nil || evicted[id] || s.State != StoreUp || c.dead(s, now) || s.Meta.IsTiFlash()
+		return s == nil || evicted[id] || s.State != StoreUp || c.isDead(s, now) || s.Meta.IsTiFlash()
 	}
 	var best *Region
 	var bestPeer uint64
 	gain := 1
 	for _, r := range c.st.Regions {
 		from, ok := r.LeaderPeer()
-		if !ok || c.dead(c.st.Stores[from.StoreID], now) {
+		if !ok || c.isDead(c.st.Stores[from.StoreID], now) {
 			continue
 		}
 		for _, to := range r.Peers {
@@ -152,19 +152,19 @@ func (c *Cluster) moveLeader(now time.Time) bool {
 	return true
 }
 
-// movePeer makes one change to the replicas of one region: a missing one is
+// tryMovePeer makes one change to the replicas of one region: a missing one is
 // added, one on a store that leaves, is Down or is not for it is replaced, one too
 // many is dropped, or one is moved for balance. The same goes for learners, of which
 // the placement rules say how many there are to be and where.
-func (c *Cluster) movePeer(now time.Time) bool {
+func (c *Cluster) tryMovePeer(now time.Time) bool {
 	idx := c.index()
 	want, rules, sent := c.maxReplicas(), c.learnerRules(), c.voterRules()
 	leaving := map[uint64]bool{}
 	for id := range c.st.Stores {
-		leaving[id] = c.leaving(id, now)
+		leaving[id] = c.isLeaving(id, now)
 	}
 	for _, r := range c.st.Regions {
-		if n := voters(r); n < want {
+		if n := countVoters(r); n < want {
 			if to := c.bestTarget(r, 0, sent, idx, now); to != nil {
 				c.addPeer(r, to.Meta.ID)
 				return true
@@ -174,7 +174,7 @@ func (c *Cluster) movePeer(now time.Time) bool {
 			if s := c.st.Stores[p.StoreID]; p.Learner || s != nil && !leaving[p.StoreID] && c.admits(r, s, sent) {
 				continue
 			}
-			if voters(r) > want {
+			if countVoters(r) > want {
 				c.dropPeer(r, i, now)
 				return true
 			}
@@ -184,7 +184,7 @@ func (c *Cluster) movePeer(now time.Time) bool {
 				return true
 			}
 		}
-		if voters(r) > want {
+		if countVoters(r) > want {
 			c.dropPeer(r, c.fullest(r, idx), now)
 			return true
 		}
@@ -195,14 +195,14 @@ func (c *Cluster) movePeer(now time.Time) bool {
 				return true
 			}
 		}
-		if c.moveLearner(r, rules, idx, now) {
+		if c.tryMoveLearner(r, rules, idx, now) {
 			return true
 		}
 	}
-	return c.balancePeer(sent, idx, now)
+	return c.tryBalancePeer(sent, idx, now)
 }
 
-func (c *Cluster) leaving(id uint64, now time.Time) bool {
+func (c *Cluster) isLeaving(id uint64, now time.Time) bool {
 	s := c.st.Stores[id]
 	if s == nil || s.State != StoreUp {
 		return true
@@ -219,7 +219,7 @@ func (c *Cluster) bestTarget(r *Region, without uint64, rules []Rule, idx index,
 	var best *Store
 	bestScore := -1
 	for id, s := range c.st.Stores {
-		if !c.eligible(s, now) || !c.admits(r, s, rules) || c.sharesPlace(r, s, without) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
+		if !c.isEligible(s, now) || !c.admits(r, s, rules) || c.sharesPlace(r, s, without) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
 			continue
 		}
 		score := c.isolation(r, s, without)
@@ -233,7 +233,7 @@ func (c *Cluster) bestTarget(r *Region, without uint64, rules []Rule, idx index,
 	return best
 }
 
-func (c *Cluster) eligible(s *Store, now time.Time) bool {
+func (c *Cluster) isEligible(s *Store, now time.Time) bool {
 	return s.State == StoreUp && !s.Meta.IsTiFlash() && c.stateName(s, now) == "Up" && s.liveness != livenessDead
 }
 
@@ -271,14 +271,14 @@ func labelOf(s *Store, key string) string {
 	return ""
 }
 
-// balancePeer moves one peer from a full store to an empty one where that harms no isolation.
-func (c *Cluster) balancePeer(rules []Rule, idx index, now time.Time) bool {
+// tryBalancePeer moves one peer from a full store to an empty one where that harms no isolation.
+func (c *Cluster) tryBalancePeer(rules []Rule, idx index, now time.Time) bool {
 	var bestRegion *Region
 	var bestTo uint64
 	var bestAt int
 	gain := 2
 	for to, s := range c.st.Stores {
-		if !c.eligible(s, now) {
+		if !c.isEligible(s, now) {
 			continue
 		}
 		for _, r := range c.st.Regions {
@@ -291,7 +291,7 @@ func (c *Cluster) balancePeer(rules []Rule, idx index, now time.Time) bool {
 			for i, p := range r.Peers {
 				from := c.st.Stores[p.StoreID]
 				g := idx.peers[p.StoreID] - idx.peers[to]
-				if p.Learner || from == nil || g <= gain || !c.eligible(from, now) {
+				if p.Learner || from == nil || g <= gain || !c.isEligible(from, now) {
 					continue
 				}
 				if !c.sharesPlace(r, s, p.StoreID) && c.isolation(r, s, p.StoreID) >= c.isolation(r, from, p.StoreID) {
@@ -322,7 +322,7 @@ func (c *Cluster) dropPeer(r *Region, i int, now time.Time) {
 		return
 	}
 	for _, p := range r.Peers {
-		if !p.Learner && !c.dead(c.st.Stores[p.StoreID], now) {
+		if !p.Learner && !c.isDead(c.st.Stores[p.StoreID], now) {
 			r.lead(p.ID, now)
 			return
 		}
@@ -339,7 +339,7 @@ func (c *Cluster) fullest(r *Region, idx index) int {
 	return at
 }
 
-func voters(r *Region) int {
+func countVoters(r *Region) int {
 	n := 0
 	for _, p := range r.Peers {
 		if !p.Learner {

@@ -8,7 +8,7 @@ import (
 // voterRules returns the rules that send the voters of regions to certain stores.
 // PD's own rule takes any.
 func (c *Cluster) voterRules() []Rule {
-	if !c.ruled() {
+	if !c.hasPlacementRules() {
 		return nil
 	}
 	var out []Rule
@@ -20,8 +20,8 @@ func (c *Cluster) voterRules() []Rule {
 	return out
 }
 
-// ruled reports whether PD places regions by rules, and so looks at exclusive labels.
-func (c *Cluster) ruled() bool {
+// hasPlacementRules reports whether PD places regions by rules, and so looks at exclusive labels.
+func (c *Cluster) hasPlacementRules() bool {
 	return c.parsed("replication")["enable-placement-rules"] == "true"
 }
 
@@ -38,12 +38,12 @@ func (c *Cluster) admits(r *Region, s *Store, rules []Rule) bool {
 			return true
 		}
 	}
-	return !sent && (!c.ruled() || len(exclusive(s)) == 0)
+	return !sent && (!c.hasPlacementRules() || len(exclusiveKeys(s)) == 0)
 }
 
-// exclusive returns the keys of a store's labels that keep all regions away whose
+// exclusiveKeys returns the keys of a store's labels that keep all regions away whose
 // rules do not name them.
-func exclusive(s *Store) []string {
+func exclusiveKeys(s *Store) []string {
 	var out []string
 	for _, l := range s.Meta.Labels {
 		if strings.HasPrefix(l.Key, "$") {

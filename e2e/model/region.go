@@ -58,7 +58,7 @@ func (r Region) LeaderPeer() (Peer, bool) {
 func (c *Cluster) Regions() ([]RegionView, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return nil, ErrNotBootstrapped
 	}
 	now := c.now()
@@ -109,13 +109,13 @@ func (c *Cluster) CheckRegions(check RegionCheck) ([]RegionView, error) {
 	return slices.DeleteFunc(all, func(r RegionView) bool {
 		switch check {
 		case MissPeer:
-			return voters(&r.Region) >= want
+			return countVoters(&r.Region) >= want
 		case ExtraPeer:
-			return voters(&r.Region) <= want
+			return countVoters(&r.Region) <= want
 		case DownPeers:
 			return len(r.Down) == 0
 		case LearnerPeer:
-			return voters(&r.Region) == len(r.Peers)
+			return countVoters(&r.Region) == len(r.Peers)
 		case PendingPeer:
 			return len(r.Pending) == 0
 		case OfflinePeer, EmptyRegion:

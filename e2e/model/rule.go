@@ -38,7 +38,7 @@ func (c *Cluster) Rule(group, id string) (Rule, bool) {
 func (c *Cluster) SetRule(rule Rule) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	c.dropRule(rule.GroupID, rule.ID)
@@ -51,7 +51,7 @@ func (c *Cluster) SetRule(rule Rule) error {
 func (c *Cluster) DeleteRule(group, id string) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	c.dropRule(group, id)
@@ -62,7 +62,7 @@ func (c *Cluster) DeleteRule(group, id string) error {
 func (c *Cluster) SetRuleGroup(g RuleGroup) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	c.st.RuleGroups = slices.DeleteFunc(c.st.RuleGroups, func(o RuleGroup) bool { return o.ID == g.ID })

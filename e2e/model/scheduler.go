@@ -34,7 +34,7 @@ func defaultSchedulers() []*Scheduler {
 func (c *Cluster) Schedulers(status string) ([]string, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return nil, ErrNotBootstrapped
 	}
 	names := []string{}
@@ -52,7 +52,7 @@ func (c *Cluster) Schedulers(status string) ([]string, error) {
 func (c *Cluster) Evicted() ([]uint64, bool, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return nil, false, ErrNotBootstrapped
 	}
 	if s := c.scheduler(EvictLeader); s != nil {
@@ -66,7 +66,7 @@ func (c *Cluster) Evicted() ([]uint64, bool, error) {
 func (c *Cluster) AddEvictLeader(store uint64) (existed bool, err error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return false, ErrNotBootstrapped
 	}
 	s := c.scheduler(EvictLeader)
@@ -91,7 +91,7 @@ func (c *Cluster) AddEvictLeader(store uint64) (existed bool, err error) {
 func (c *Cluster) RemoveEvictLeader(store uint64) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	s := c.scheduler(EvictLeader)
@@ -106,7 +106,7 @@ func (c *Cluster) RemoveEvictLeader(store uint64) error {
 func (c *Cluster) AddScheduler(name string) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	if c.scheduler(name) == nil {
@@ -119,7 +119,7 @@ func (c *Cluster) AddScheduler(name string) error {
 func (c *Cluster) RemoveScheduler(name string) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	if c.scheduler(name) == nil {
@@ -134,7 +134,7 @@ func (c *Cluster) RemoveScheduler(name string) error {
 func (c *Cluster) PauseScheduler(name string, pause time.Duration) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	found := false

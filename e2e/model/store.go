@@ -38,7 +38,7 @@ const RegionKeys = 10485
 func (c *Cluster) Bootstrap(meta StoreMeta, regionID, peerID uint64) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if c.bootstrapped() {
+	if c.isBootstrapped() {
 		return ErrAlreadyBootstrapped
 	}
 	before := c.st
@@ -60,7 +60,7 @@ func (c *Cluster) Bootstrap(meta StoreMeta, regionID, peerID uint64) error {
 func (c *Cluster) PutStore(meta StoreMeta) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	if meta.ID == 0 {
@@ -80,7 +80,7 @@ func (c *Cluster) PutStore(meta StoreMeta) error {
 				meta.ID, meta.Address, s.Meta.ID, s.Meta.Address)
 		}
 	}
-	if !compatible(meta.Version, c.st.ClusterVersion) {
+	if !isCompatible(meta.Version, c.st.ClusterVersion) {
 		return badInput("version should compatible with version  %s, got %s", c.st.ClusterVersion, meta.Version)
 	}
 	if old == nil {
@@ -103,7 +103,7 @@ func (c *Cluster) newStore(meta StoreMeta) *Store {
 func (c *Cluster) Heartbeat(id uint64, stats StoreStats) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	s := c.st.Stores[id]
@@ -200,7 +200,7 @@ func (c *Cluster) stateName(s *Store, now time.Time) string {
 func (c *Cluster) Stores() ([]StoreView, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return nil, ErrNotBootstrapped
 	}
 	now, idx := c.now(), c.index()
@@ -216,7 +216,7 @@ func (c *Cluster) Stores() ([]StoreView, error) {
 func (c *Cluster) Store(id uint64) (StoreView, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return StoreView{}, ErrNotBootstrapped
 	}
 	s := c.st.Stores[id]
@@ -245,7 +245,7 @@ func (c *Cluster) view(s *Store, now time.Time, idx index) StoreView {
 func (c *Cluster) RemoveStore(id uint64, force bool) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	s := c.st.Stores[id]
@@ -301,7 +301,7 @@ func (c *Cluster) SetStoreState(id uint64, name string) error {
 	}
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	s := c.st.Stores[id]
@@ -323,7 +323,7 @@ func (c *Cluster) SetStoreState(id uint64, name string) error {
 func (c *Cluster) RemoveTombstones() error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	for id, s := range c.st.Stores {
@@ -339,7 +339,7 @@ func (c *Cluster) RemoveTombstones() error {
 func (c *Cluster) SetStoreLabels(id uint64, labels []Label, replace bool) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	s := c.st.Stores[id]
@@ -358,7 +358,7 @@ func (c *Cluster) SetStoreLabels(id uint64, labels []Label, replace bool) error 
 func (c *Cluster) DeleteStoreLabel(id uint64, key string) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	s := c.st.Stores[id]
@@ -377,7 +377,7 @@ func (c *Cluster) DeleteStoreLabel(id uint64, key string) error {
 func (c *Cluster) SetStoreWeight(id uint64, leader, region float64) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	s := c.st.Stores[id]
@@ -392,7 +392,7 @@ func (c *Cluster) SetStoreWeight(id uint64, leader, region float64) error {
 func (c *Cluster) StoreLimits() (map[uint64]StoreLimit, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return nil, ErrNotBootstrapped
 	}
 	return c.storeLimits(), nil
@@ -416,7 +416,7 @@ func (c *Cluster) storeLimits() map[uint64]StoreLimit {
 func (c *Cluster) SetStoreLimit(id uint64, limit StoreLimit) error {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return ErrNotBootstrapped
 	}
 	if c.st.StoreLimits == nil {
@@ -444,7 +444,7 @@ type Progress struct {
 func (c *Cluster) Progresses() ([]Progress, error) {
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.bootstrapped() {
+	if !c.isBootstrapped() {
 		return nil, ErrNotBootstrapped
 	}
 	now, idx := c.now(), c.index()
@@ -452,7 +452,7 @@ func (c *Cluster) Progresses() ([]Progress, error) {
 	for id, s := range c.st.Stores {
 		switch {
 		case s.State == StoreOffline:
-			out = append(out, removal(id, s, idx.peers[id], now))
+			out = append(out, removalProgress(id, s, idx.peers[id], now))
 		case s.State == StoreUp && s.Node == NodePreparing && !s.LastHeartbeat.IsZero():
 			out = append(out, Progress{Action: "preparing", StoreID: id, LeftSecs: maxFloat})
 		default:
@@ -464,7 +464,7 @@ func (c *Cluster) Progresses() ([]Progress, error) {
 
 const maxFloat = 1.7976931348623157e+308
 
-func removal(id uint64, s *Store, left int, now time.Time) Progress {
+func removalProgress(id uint64, s *Store, left int, now time.Time) Progress {
 	p := Progress{Action: "removing", StoreID: id, LeftSecs: maxFloat}
 	took := now.Sub(s.removeSince).Seconds()
 	moved := s.removeStart - left

@@ -13,27 +13,27 @@ func clusterVersion(stores map[uint64]*Store, current string) string {
 		if s.State == StoreTombstone || s.Meta.Version == "" {
 			continue
 		}
-		if lowest == "" || olderVersion(s.Meta.Version, lowest) {
+		if lowest == "" || isOlderVersion(s.Meta.Version, lowest) {
 			lowest = strings.TrimPrefix(s.Meta.Version, "v")
 		}
 	}
-	if lowest == "" || olderVersion(lowest, current) {
+	if lowest == "" || isOlderVersion(lowest, current) {
 		return current
 	}
 	return lowest
 }
 
-// compatible says whether a store may join, or come back to, a cluster: one that is
+// isCompatible says whether a store may join, or come back to, a cluster: one that is
 // older than it may if nothing but the patch differs.
-func compatible(store, cluster string) bool {
+func isCompatible(store, cluster string) bool {
 	x, okX := versionNumbers(store)
 	y, okY := versionNumbers(cluster)
-	return !okX || !okY || !olderVersion(store, cluster) || x[0] == y[0] && x[1] == y[1]
+	return !okX || !okY || !isOlderVersion(store, cluster) || x[0] == y[0] && x[1] == y[1]
 }
 
-// olderVersion compares the numbers of two versions and leaves suffixes aside.
+// isOlderVersion compares the numbers of two versions and leaves suffixes aside.
 // What is no version is never older.
-func olderVersion(a, b string) bool {
+func isOlderVersion(a, b string) bool {
 	x, okX := versionNumbers(a)
 	y, okY := versionNumbers(b)
 	if !okX || !okY {

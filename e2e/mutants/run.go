@@ -67,7 +67,7 @@ type Runner struct {
 // the order of the mutants. A test that fails without any bug is an error: it
 // proves nothing.
 func (r Runner) Run(ctx context.Context, all []Mutant) ([]Verdict, error) {
-	work := slices.Concat(all, sound(all))
+	work := slices.Concat(all, withoutMutations(all))
 	verdicts, errs := make([]Verdict, len(work)), make([]error, len(work))
 	free := make(chan struct{}, max(1, r.Jobs))
 	var running sync.WaitGroup
@@ -87,9 +87,9 @@ func (r Runner) Run(ctx context.Context, all []Mutant) ([]Verdict, error) {
 	return verdicts[:len(all)], errors.Join(errs...)
 }
 
-// sound returns the tests of mutants as mutants without a bug. Parts of one test
+// withoutMutations returns the tests of mutants as mutants without a bug. Parts of one test
 // are run together.
-func sound(all []Mutant) []Mutant {
+func withoutMutations(all []Mutant) []Mutant {
 	var out []Mutant
 	parts := map[string][]string{}
 	for _, m := range all {
@@ -131,7 +131,7 @@ func (r Runner) one(ctx context.Context, dir string, m Mutant) (Verdict, error) 
 		}
 		args = append(args, "-overlay", table)
 	}
-	if err := overlay.Go(ctx, r.Root, m.Module, append(args, m.Package)...); err != nil {
+	if err := overlay.RunGo(ctx, r.Root, m.Module, append(args, m.Package)...); err != nil {
 		return Verdict{}, fmt.Errorf("build mutant %s: %w", m.Name, err)
 	}
 	defer func() { _ = os.Remove(binary) }() // large, and built again when needed
@@ -147,7 +147,7 @@ func (r Runner) one(ctx context.Context, dir string, m Mutant) (Verdict, error) 
 	}
 	if len(m.Edits) == 0 {
 		if failed {
-			return v, fmt.Errorf("it fails without any bug, and proves nothing: %s: see %s", strings.Join(failures(out), ", "), log)
+			return v, fmt.Errorf("it fails without any bug, and proves nothing: %s: see %s", strings.Join(findFailedTests(out), ", "), log)
 		}
 		return v, nil
 	}
@@ -170,8 +170,8 @@ func (v *Verdict) judge(out []byte, failed bool, log string) {
 	}
 }
 
-// failures returns the tests that failed, the innermost first.
-func failures(out []byte) []string {
+// findFailedTests returns the tests that failed, the innermost first.
+func findFailedTests(out []byte) []string {
 	var names []string
 	for _, found := range regexp.MustCompile(`--- FAIL: (\S+)`).FindAllStringSubmatch(string(out), -1) {
 		if !slices.Contains(names, found[1]) {

@@ -11,8 +11,8 @@ import (
 // widest is how much of what a test said is shown.
 const widest = 110
 
-// Table writes the verdicts for a user, and how many mutants were caught.
-func Table(out io.Writer, verdicts []Verdict) (caught int, err error) {
+// WriteTable writes the verdicts for a user, and how many mutants were caught.
+func WriteTable(out io.Writer, verdicts []Verdict) (caught int, err error) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, err = fmt.Fprintln(w, "mutant\tpromise\tcaught by\ttime\twhat it said")
 	for _, v := range verdicts {
@@ -23,7 +23,7 @@ func Table(out io.Writer, verdicts []Verdict) (caught int, err error) {
 			said = v.Why
 		}
 		if err == nil {
-			_, err = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", v.Mutant.Name, v.Mutant.Promise, v.By(), v.Took.Round(100*time.Millisecond), short(said, v.Caught))
+			_, err = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", v.Mutant.Name, v.Mutant.Promise, v.By(), v.Took.Round(100*time.Millisecond), shortenOutput(said, v.Caught))
 		}
 	}
 	if err == nil {
@@ -35,8 +35,8 @@ func Table(out io.Writer, verdicts []Verdict) (caught int, err error) {
 	return caught, err
 }
 
-// short cuts what a test said; a path that a user needs is never cut.
-func short(said string, cut bool) string {
+// shortenOutput cuts what a test said; a path that a user needs is never cut.
+func shortenOutput(said string, cut bool) string {
 	said = strings.Join(strings.Fields(said), " ")
 	if !cut || len(said) <= widest {
 		return said

@@ -5,9 +5,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Handler has an informer show each newest version of an object, and the last one, after which
+// NewHandler has an informer show each newest version of an object, and the last one, after which
 // it is no longer there.
-func Handler(see func(object *unstructured.Unstructured, there bool)) cache.ResourceEventHandler {
+func NewHandler(see func(object *unstructured.Unstructured, there bool)) cache.ResourceEventHandler {
 	show := func(object any, there bool) {
 		if deleted, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = deleted.Obj

@@ -110,7 +110,7 @@ func (o Set) Says(kind, name, condition, reason string, words ...string) error {
 	}
 	c := Condition(object, condition)
 	switch {
-	case !Current(object, c):
+	case !IsCurrent(object, c):
 		return fmt.Errorf("%s %s has no current condition %s, but %s", kind, name, condition, Describe(object))
 	case c.Reason != reason:
 		return fmt.Errorf("%s %s: %s has reason %s (%s)", kind, name, condition, c.Reason, c.Message)
@@ -123,9 +123,9 @@ func (o Set) Says(kind, name, condition, reason string, words ...string) error {
 	return nil
 }
 
-// Current reports whether a condition is there and says of the object's present generation,
+// IsCurrent reports whether a condition is there and says of the object's present generation,
 // or of none: what the database says of a member rests on no spec.
-func Current(object *unstructured.Unstructured, c *metav1.Condition) bool {
+func IsCurrent(object *unstructured.Unstructured, c *metav1.Condition) bool {
 	return c != nil && (c.ObservedGeneration == 0 || c.ObservedGeneration == object.GetGeneration())
 }
 
@@ -142,7 +142,7 @@ func Describe(object *unstructured.Unstructured) string {
 // invariants to tell.
 func Conditions(object *unstructured.Unstructured) []metav1.Condition {
 	var out []metav1.Condition
-	for fields := range entries(object) {
+	for fields := range conditionEntries(object) {
 		if c, err := invariants.Read(fields); err == nil {
 			out = append(out, c)
 		}
@@ -152,7 +152,7 @@ func Conditions(object *unstructured.Unstructured) []metav1.Condition {
 
 // Condition returns a condition of an object, nil if there is none.
 func Condition(object *unstructured.Unstructured, conditionType string) *metav1.Condition {
-	for fields := range entries(object) {
+	for fields := range conditionEntries(object) {
 		if fields["type"] != conditionType {
 			continue
 		}
@@ -163,9 +163,9 @@ func Condition(object *unstructured.Unstructured, conditionType string) *metav1.
 	return nil
 }
 
-// entries are the objects in status.conditions, not copied: who waits looks at all objects at
+// conditionEntries are the objects in status.conditions, not copied: who waits looks at all objects at
 // each version of one.
-func entries(object *unstructured.Unstructured) iter.Seq[map[string]any] {
+func conditionEntries(object *unstructured.Unstructured) iter.Seq[map[string]any] {
 	value, _, err := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
 	list, ok := value.([]any)
 	return func(yield func(map[string]any) bool) {

@@ -69,9 +69,9 @@ func Write(root, dir string, changed map[string]string) (string, error) {
 	return out, nil
 }
 
-// Go runs the go command in a module, with the flags of the Makefile so that
+// RunGo runs the go command in a module, with the flags of the Makefile so that
 // their builds are shared. The error holds what it said.
-func Go(ctx context.Context, root, module string, args ...string) error {
+func RunGo(ctx context.Context, root, module string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(root, module)
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")

@@ -42,7 +42,7 @@ func (l *local) Up(ctx context.Context) error {
 	if err := l.cluster.Up(ctx); err != nil {
 		return err
 	}
-	say(l.options.Out, "building the images of operators and database (cached by content)")
+	printLine(l.options.Out, "building the images of operators and database (cached by content)")
 	archives, err := images.Build(ctx, l.options.sets()...)
 	if err != nil {
 		return err

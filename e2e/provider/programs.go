@@ -29,11 +29,11 @@ const (
 // module after the other, and then the modules of our own that sets of images need,
 // and says what is being built and how much is left.
 func buildPrograms(ctx context.Context, out io.Writer, names, sets []string) error {
-	builds, err := binaries.Missing(names...)
+	builds, err := binaries.MissingBuilds(names...)
 	if err != nil {
 		return err
 	}
-	own, err := images.Modules(sets...)
+	own, err := images.ListMissingBuilds(sets...)
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func buildPrograms(ctx context.Context, out io.Writer, names, sets []string) err
 		left += b.Estimate
 	}
 	for i, b := range all {
-		say(out, fmt.Sprintf("build %d of %d, once: %s; about %s left for all of them on two cores",
-			i+1, len(all), strings.Join(b.Programs, ", "), binaries.Duration(left)))
+		printLine(out, fmt.Sprintf("build %d of %d, once: %s; about %s left for all of them on two cores",
+			i+1, len(all), strings.Join(b.Programs, ", "), binaries.FormatDuration(left)))
 		if i >= len(builds) {
 			break // these are built together
 		}
@@ -73,11 +73,11 @@ func checkRoom(builds bool) error {
 	if err != nil {
 		return nil //nolint:nilerr // no Linux: whoever runs the containers looks after their memory
 	}
-	return room(disk, availableMemory(string(text)), builds, cache)
+	return checkResources(disk, availableMemory(string(text)), builds, cache)
 }
 
-// room compares what a machine has, in bytes, with what is needed.
-func room(disk, available uint64, builds bool, cache string) error {
+// checkResources compares what a machine has, in bytes, with what is needed.
+func checkResources(disk, available uint64, builds bool, cache string) error {
 	need := uint64(diskToRun)
 	what := "the demo and the end-to-end suite need"
 	if builds {
@@ -85,16 +85,16 @@ func room(disk, available uint64, builds bool, cache string) error {
 	}
 	if disk>>30 < need {
 		return fmt.Errorf("%s has %.1f GiB free, and %s %d GiB: make room (go clean -cache, or move it: %s=/elsewhere), then run this command again",
-			cache, gib(disk), what, need, binaries.CacheEnv)
+			cache, toGiB(disk), what, need, binaries.CacheEnv)
 	}
 	if available > 0 && available>>30 < memory {
 		return fmt.Errorf("%.1f GiB of memory are available, and three nodes with their pods need %d GiB: stop something (ps aux --sort=-rss | head), then run this command again",
-			gib(available), memory)
+			toGiB(available), memory)
 	}
 	return nil
 }
 
-func gib(bytes uint64) float64 { return float64(bytes) / (1 << 30) }
+func toGiB(bytes uint64) float64 { return float64(bytes) / (1 << 30) }
 
 // freeDisk is how many bytes are free where a directory is, or will be.
 func freeDisk(dir string) (uint64, error) {

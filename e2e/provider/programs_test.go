@@ -9,15 +9,15 @@ import (
 
 func TestRoomIsLookedAtBeforeAnythingBegins(t *testing.T) {
 	const g = 1 << 30
-	require.NoError(t, room(diskToBuild*g, memory*g, true, "/cache"))
-	require.NoError(t, room(diskToRun*g, memory*g, false, "/cache"))
-	require.NoError(t, room(diskToRun*g, 0, false, "/cache"), "a machine that does not say how much memory it has")
+	require.NoError(t, checkResources(diskToBuild*g, memory*g, true, "/cache"))
+	require.NoError(t, checkResources(diskToRun*g, memory*g, false, "/cache"))
+	require.NoError(t, checkResources(diskToRun*g, 0, false, "/cache"), "a machine that does not say how much memory it has")
 
-	err := room(diskToBuild*g-1, memory*g, true, "/cache")
+	err := checkResources(diskToBuild*g-1, memory*g, true, "/cache")
 	require.ErrorContains(t, err, "/cache has 12.0 GiB free, and building Kubernetes and PD needs 12 GiB")
 	require.ErrorContains(t, err, "TIDB_GROUPS_CACHE=/elsewhere")
-	require.ErrorContains(t, room(diskToRun*g-1, memory*g, false, "/cache"), "make room")
-	require.ErrorContains(t, room(diskToBuild*g, memory*g-1, true, "/cache"), "three nodes with their pods need 2 GiB")
+	require.ErrorContains(t, checkResources(diskToRun*g-1, memory*g, false, "/cache"), "make room")
+	require.ErrorContains(t, checkResources(diskToBuild*g, memory*g-1, true, "/cache"), "three nodes with their pods need 2 GiB")
 }
 
 func TestFreeDiskOfADirectoryThatIsNotThereYet(t *testing.T) {

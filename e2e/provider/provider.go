@@ -124,8 +124,8 @@ func (o Options) sets() []string {
 	}
 }
 
-// say prints a line of progress; an output that is gone is nobody's loss.
-func say(out io.Writer, line string) {
+// printLine prints a line of progress; an output that is gone is nobody's loss.
+func printLine(out io.Writer, line string) {
 	if out != nil {
 		_, _ = fmt.Fprintln(out, line)
 	}

@@ -35,7 +35,7 @@ func writeBill(dir string, op operator, version string) error {
 	}
 	var text bytes.Buffer
 	encoder := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true)
-	if err := encoder.Encode(bill(op.title(), version, infos)); err != nil {
+	if err := encoder.Encode(buildBOM(op.title(), version, infos)); err != nil {
 		return fmt.Errorf("write bill of materials of %s: %w", op.title(), err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, op.title()+".cdx.json"), text.Bytes(), 0o644); err != nil {
@@ -44,12 +44,12 @@ func writeBill(dir string, op operator, version string) error {
 	return nil
 }
 
-// bill lists the modules of an operator. It has neither a time nor a serial number:
+// buildBOM lists the modules of an operator. It has neither a time nor a serial number:
 // both would differ from run to run.
-func bill(title, version string, infos []*debug.BuildInfo) *cyclonedx.BOM {
+func buildBOM(title, version string, infos []*debug.BuildInfo) *cyclonedx.BOM {
 	modules := map[string]cyclonedx.Component{}
 	add := func(path, version string) {
-		c := library(path, version)
+		c := libraryComponent(path, version)
 		modules[c.BOMRef] = c
 	}
 	for _, info := range infos {
@@ -79,8 +79,8 @@ func bill(title, version string, infos []*debug.BuildInfo) *cyclonedx.BOM {
 	return out
 }
 
-// library is a Go module as a component.
-func library(path, version string) cyclonedx.Component {
+// libraryComponent is a Go module as a component.
+func libraryComponent(path, version string) cyclonedx.Component {
 	name := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 	return cyclonedx.Component{BOMRef: name, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: name}
 }

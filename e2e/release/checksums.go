@@ -17,7 +17,7 @@ func writeChecksums(dir string) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		sum, err := checksum(path)
+		sum, err := computeChecksum(path)
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func writeChecksums(dir string) error {
 	return nil
 }
 
-func checksum(file string) ([]byte, error) {
+func computeChecksum(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func writeImages(dir string, operators []operator, o Options) error {
 		return fmt.Errorf("write image layout: %w", err)
 	}
 	for _, op := range operators {
-		index, err := pack(op, o)
+		index, err := packOperator(op, o)
 		if err != nil {
 			return err
 		}
@@ -67,11 +67,11 @@ func writeImages(dir string, operators []operator, o Options) error {
 	return nil
 }
 
-// pack builds the images of an operator, and the index that chooses between them.
-func pack(op operator, o Options) (v1.ImageIndex, error) {
+// packOperator builds the images of an operator, and the index that chooses between them.
+func packOperator(op operator, o Options) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, spec := range op.platforms {
-		spec.Labels, spec.Compressed = labels(op.title(), o), true
+		spec.Labels, spec.Compressed = imageLabels(op.title(), o), true
 		image, err := images.Pack(spec)
 		if err != nil {
 			return nil, err
@@ -84,8 +84,8 @@ func pack(op operator, o Options) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// labels tell where an image comes from.
-func labels(title string, o Options) map[string]string {
+// imageLabels tell where an image comes from.
+func imageLabels(title string, o Options) map[string]string {
 	const prefix = "org.opencontainers.image."
 	return map[string]string{
 		prefix + "title": title, images.LabelVersion: o.Version, prefix + "revision": o.Revision,

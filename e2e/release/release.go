@@ -16,8 +16,8 @@ import (
 // ChecksumFile is the name of the file with the checksum of every other file.
 const ChecksumFile = "checksums.txt"
 
-// platforms are the architectures of the machines that the images run on.
-func platforms() []string { return []string{"amd64", "arm64"} }
+// listPlatforms are the architectures of the machines that the images run on.
+func listPlatforms() []string { return []string{"amd64", "arm64"} }
 
 // Options of a release.
 type Options struct {
@@ -58,7 +58,7 @@ func Write(ctx context.Context, dir string, o Options) (err error) {
 		return fmt.Errorf("create directory for a release: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(made)) }()
-	if err := fill(ctx, made, o); err != nil {
+	if err := writeFiles(ctx, made, o); err != nil {
 		return err
 	}
 	if err := os.Chmod(made, 0o755); err != nil { // MkdirTemp's are for their owner only
@@ -70,15 +70,15 @@ func Write(ctx context.Context, dir string, o Options) (err error) {
 	return nil
 }
 
-// fill writes the files of a release.
-func fill(ctx context.Context, dir string, o Options) error {
+// writeFiles writes the files of a release.
+func writeFiles(ctx context.Context, dir string, o Options) error {
 	work, err := os.MkdirTemp("", "tidb-groups-release-")
 	if err != nil {
 		return fmt.Errorf("create directory for binaries: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(work) }() // the go tool has what it needs for the next time
 	var operators []operator
-	for _, arch := range platforms() {
+	for _, arch := range listPlatforms() {
 		specs, err := o.Compile(ctx, images.Target{Dir: filepath.Join(work, arch), Version: o.Version, Arch: arch}, o.Operators...)
 		if err != nil {
 			return err

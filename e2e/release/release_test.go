@@ -137,7 +137,7 @@ func TestABillNamesEveryModuleOnce(t *testing.T) {
 		{Path: "example.com/b", Version: "v1.0.0", Replace: replaced},
 	}}
 	tool := &debug.BuildInfo{GoVersion: "go1.26.1", Main: operator.Main, Deps: operator.Deps[1:2]}
-	b := bill("pdgroup-operator", "v0.1.0", []*debug.BuildInfo{operator, tool})
+	b := buildBOM("pdgroup-operator", "v0.1.0", []*debug.BuildInfo{operator, tool})
 	var urls []string
 	for _, c := range *b.Components {
 		urls = append(urls, c.PackageURL)

@@ -27,16 +27,16 @@ func Commands(message string) []Command {
 			return out
 		}
 		begin := at + found[2]
-		line := cut(message[begin:])
-		out = append(out, Command{Line: line, Words: words(line)})
+		line := cutCommand(message[begin:])
+		out = append(out, Command{Line: line, Words: splitWords(line)})
 		at = begin + max(len(line), 1)
 	}
 	return out
 }
 
-// cut returns what a user would take for the command that a text begins with: all
+// cutCommand returns what a user would take for the command that a text begins with: all
 // up to the punctuation that ends it, outside quotes and $().
-func cut(text string) string {
+func cutCommand(text string) string {
 	var quote byte
 	depth := 0
 	for i := range len(text) {
@@ -66,8 +66,8 @@ func cut(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// words splits a command line as a shell does.
-func words(line string) []string {
+// splitWords splits a command line as a shell does.
+func splitWords(line string) []string {
 	var out []string
 	var word strings.Builder
 	var quote rune
@@ -117,8 +117,8 @@ const (
 	Unknown Effect = "unknown"
 )
 
-// effects are those of the verbs that messages use.
-func effects() map[string]Effect {
+// verbEffects are those of the verbs that messages use.
+func verbEffects() map[string]Effect {
 	return map[string]Effect{
 		"get": Reads, "describe": Reads, "logs": Reads, "explain": Reads,
 		"edit": Edits, "exec": Executes,
@@ -176,7 +176,7 @@ func (c Command) Rest() string {
 
 // Effect returns what the command does.
 func (c Command) Effect() Effect {
-	if effect, known := effects()[c.Verb()]; known {
+	if effect, known := verbEffects()[c.Verb()]; known {
 		return effect
 	}
 	return Unknown

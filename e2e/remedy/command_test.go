@@ -69,25 +69,25 @@ func TestPlaceholdersAreFound(t *testing.T) {
 
 func TestATextIsQuotedByWhatOnlyItSays(t *testing.T) {
 	const text = "pod %s is in the way of %s: kubectl -n %s delete instance %s"
-	assert.Positive(t, Quotes("Instance a: pod a is in the way of b", text))
-	assert.Positive(t, Quotes("is in the way of", text))
-	assert.Positive(t, Quotes("pod a is in the way of b: kubectl -n c delete instance d", text))
-	assert.Zero(t, Quotes("delete instance", text))
-	assert.Zero(t, Quotes("kubectl -n ns delete instance basic-pd-0", text))
-	assert.Zero(t, Quotes("in the way", text), "too few letters")
+	assert.Positive(t, CountQuotedLetters("Instance a: pod a is in the way of b", text))
+	assert.Positive(t, CountQuotedLetters("is in the way of", text))
+	assert.Positive(t, CountQuotedLetters("pod a is in the way of b: kubectl -n c delete instance d", text))
+	assert.Zero(t, CountQuotedLetters("delete instance", text))
+	assert.Zero(t, CountQuotedLetters("kubectl -n ns delete instance basic-pd-0", text))
+	assert.Zero(t, CountQuotedLetters("in the way", text), "too few letters")
 }
 
 func TestFieldsAreFoundAndSet(t *testing.T) {
-	named := Fields("Instance b-1 (pod.spec.containers): set spec.tikv[main].replicas to 3, or spec.paused; see .spec.taints")
+	named := FindFields("Instance b-1 (pod.spec.containers): set spec.tikv[main].replicas to 3, or spec.paused; see .spec.taints")
 	require.Len(t, named, 2)
 	assert.Equal(t, []string{"spec", "tikv", "[main]", "replicas"}, named[0].Steps)
 	assert.Equal(t, "spec.paused", named[1].Path)
 	object := map[string]any{"spec": map[string]any{"tikv": []any{map[string]any{"replicas": 1}, map[string]any{"name": "main"}}}}
-	assert.True(t, Set(object, Steps("spec.tikv[main].replicas"), 3))
-	assert.True(t, Set(object, Steps("spec.tikv[].replicas"), nil))
-	assert.False(t, Set(object, Steps("spec.tikv[other].replicas"), 3))
-	assert.True(t, Set(object, Steps("spec.pd.config"), "x"))
-	assert.True(t, Set(object, Steps("spec.tikv[more]"), map[string]any{"name": "more"}))
+	assert.True(t, TrySet(object, SplitPath("spec.tikv[main].replicas"), 3))
+	assert.True(t, TrySet(object, SplitPath("spec.tikv[].replicas"), nil))
+	assert.False(t, TrySet(object, SplitPath("spec.tikv[other].replicas"), 3))
+	assert.True(t, TrySet(object, SplitPath("spec.pd.config"), "x"))
+	assert.True(t, TrySet(object, SplitPath("spec.tikv[more]"), map[string]any{"name": "more"}))
 	assert.Equal(t, map[string]any{"spec": map[string]any{
 		"pd":   map[string]any{"config": "x"},
 		"tikv": []any{map[string]any{}, map[string]any{"name": "main", "replicas": 3}, map[string]any{"name": "more"}},
@@ -95,7 +95,7 @@ func TestFieldsAreFoundAndSet(t *testing.T) {
 }
 
 func TestAPatternMatchesWhatIsMadeOfItsText(t *testing.T) {
-	pattern, err := Pattern("claim %s holds 5%% (%d): kubectl delete pvc %s")
+	pattern, err := CompilePattern("claim %s holds 5%% (%d): kubectl delete pvc %s")
 	require.NoError(t, err)
 	assert.True(t, pattern.MatchString("Instance a: claim b holds 5% (3): kubectl delete pvc b"))
 	assert.False(t, pattern.MatchString("claim b holds 5% (3): kubectl delete pod b"))

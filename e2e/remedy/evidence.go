@@ -38,8 +38,8 @@ type Evidence struct {
 //go:embed remedies.yaml
 var remedies []byte
 
-// All returns the evidence of every text.
-func All() ([]Evidence, error) {
+// ListEvidence returns the evidence of every text.
+func ListEvidence() ([]Evidence, error) {
 	var out []Evidence
 	if err := yaml.UnmarshalStrict(remedies, &out); err != nil {
 		return nil, fmt.Errorf("read remedies: %w", err)
@@ -55,7 +55,7 @@ type Proof struct {
 
 // ProofOf returns what the scenario of a name is the evidence of.
 func ProofOf(scenario string) (Proof, error) {
-	all, err := All()
+	all, err := ListEvidence()
 	if err != nil {
 		return Proof{}, err
 	}
@@ -64,7 +64,7 @@ func ProofOf(scenario string) (Proof, error) {
 		if !slices.Contains(e.Scenarios, scenario) {
 			continue
 		}
-		pattern, err := Pattern(e.Says)
+		pattern, err := CompilePattern(e.Says)
 		if err != nil {
 			return Proof{}, err
 		}
@@ -73,8 +73,8 @@ func ProofOf(scenario string) (Proof, error) {
 	return out, nil
 }
 
-// Of reports whether the scenario is the evidence of a message.
-func (p Proof) Of(message string) bool {
+// Covers reports whether the scenario is the evidence of a message.
+func (p Proof) Covers(message string) bool {
 	return slices.ContainsFunc(p.patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(message) })
 }
 

@@ -16,21 +16,21 @@ type Field struct {
 
 var fields = regexp.MustCompile(`\bspec(?:\.[a-zA-Z][a-zA-Z0-9]*(?:\[[-a-z0-9]*\])?)+`)
 
-// Fields returns the fields of specs that a message names.
-func Fields(message string) []Field {
+// FindFields returns the fields of specs that a message names.
+func FindFields(message string) []Field {
 	var out []Field
 	for _, span := range fields.FindAllStringIndex(message, -1) {
 		if span[0] > 0 && strings.ContainsRune("./-", rune(message[span[0]-1])) {
 			continue // a part of another name, as in pod.spec
 		}
 		path := message[span[0]:span[1]]
-		out = append(out, Field{Path: path, Steps: Steps(path)})
+		out = append(out, Field{Path: path, Steps: SplitPath(path)})
 	}
 	return out
 }
 
-// Steps splits a path.
-func Steps(path string) []string {
+// SplitPath splits a path.
+func SplitPath(path string) []string {
 	var out []string
 	for _, part := range strings.Split(path, ".") {
 		name, entry, found := strings.Cut(part, "[")
@@ -42,9 +42,9 @@ func Steps(path string) []string {
 	return out
 }
 
-// Set puts a value into an object at a path, or takes it away if there is none. It
+// TrySet puts a value into an object at a path, or takes it away if there is none. It
 // says whether the path leads there.
-func Set(object map[string]any, steps []string, value any) bool {
+func TrySet(object map[string]any, steps []string, value any) bool {
 	if len(steps) == 1 {
 		if value == nil {
 			delete(object, steps[0])
@@ -58,13 +58,13 @@ func Set(object map[string]any, steps []string, value any) bool {
 	}
 	switch below := object[steps[0]].(type) {
 	case map[string]any:
-		return Set(below, steps[1:], value)
+		return TrySet(below, steps[1:], value)
 	case []any:
 		if len(steps) > 2 {
-			entry := Entry(below, steps[1])
-			return entry != nil && Set(entry, steps[2:], value)
+			entry := FindEntry(below, steps[1])
+			return entry != nil && TrySet(entry, steps[2:], value)
 		}
-		kept := slices.DeleteFunc(below, func(one any) bool { return Entry([]any{one}, steps[1]) != nil })
+		kept := slices.DeleteFunc(below, func(one any) bool { return FindEntry([]any{one}, steps[1]) != nil })
 		if value != nil {
 			kept = append(kept, value)
 		}
@@ -74,8 +74,8 @@ func Set(object map[string]any, steps []string, value any) bool {
 	return false
 }
 
-// Entry returns the entry of a list that a step of a path names, nil if there is none.
-func Entry(list []any, step string) map[string]any {
+// FindEntry returns the entry of a list that a step of a path names, nil if there is none.
+func FindEntry(list []any, step string) map[string]any {
 	for _, one := range list {
 		entry, ok := one.(map[string]any)
 		if !ok {

@@ -10,7 +10,7 @@ import (
 // none that they name.
 func Kind(resource string) string {
 	resource = strings.ToLower(resource)
-	for _, kind := range append(v1alpha1.Kinds(), others()...) {
+	for _, kind := range append(v1alpha1.Kinds(), listKubernetesKinds()...) {
 		if lower := strings.ToLower(kind); resource == lower || resource == lower+"s" {
 			return kind
 		}
@@ -24,8 +24,8 @@ func Kind(resource string) string {
 	return ""
 }
 
-// others are the kinds of Kubernetes that messages name.
-func others() []string {
+// listKubernetesKinds are the kinds of Kubernetes that messages name.
+func listKubernetesKinds() []string {
 	return []string{
 		"ConfigMap", "ControllerRevision", "Job", "Lease", "LimitRange", "Node", "Pod", "PodDisruptionBudget", "PersistentVolumeClaim", "ResourceQuota", "Secret", "Service",
 		"StorageClass", "VolumeAttributesClass", v1alpha1.KindCertificate,

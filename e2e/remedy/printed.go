@@ -21,9 +21,9 @@ type Text struct {
 	Format string
 }
 
-// Printed returns every text with a command in apis, shared and operators of the tree
+// ListTexts returns every text with a command in apis, shared and operators of the tree
 // at root, test kit and tests left out, in the order of files.
-func Printed(root string) ([]Text, error) {
+func ListTexts(root string) ([]Text, error) {
 	var out []Text
 	for _, module := range []string{"apis", "shared", "operators"} {
 		err := filepath.WalkDir(filepath.Join(root, module), func(path string, entry fs.DirEntry, err error) error {
@@ -43,7 +43,7 @@ func Printed(root string) ([]Text, error) {
 			if err != nil {
 				return err
 			}
-			for _, format := range formats(file) {
+			for _, format := range findFormats(file) {
 				out = append(out, Text{File: filepath.ToSlash(relative), Format: format})
 			}
 			return nil
@@ -55,15 +55,15 @@ func Printed(root string) ([]Text, error) {
 	return out, nil
 }
 
-// formats returns the texts of a file that hold a command.
-func formats(file *ast.File) []string {
+// findFormats returns the texts of a file that hold a command.
+func findFormats(file *ast.File) []string {
 	var out []string
 	ast.Inspect(file, func(node ast.Node) bool {
 		expression, ok := node.(ast.Expr)
 		if !ok {
 			return true
 		}
-		format, ok := literal(expression)
+		format, ok := readLiteral(expression)
 		if !ok {
 			return true
 		}
@@ -75,8 +75,8 @@ func formats(file *ast.File) []string {
 	return out
 }
 
-// literal returns a string literal, or several that are put together.
-func literal(expression ast.Expr) (string, bool) {
+// readLiteral returns a string literal, or several that are put together.
+func readLiteral(expression ast.Expr) (string, bool) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
 		if e.Kind != token.STRING {
@@ -88,8 +88,8 @@ func literal(expression ast.Expr) (string, bool) {
 		if e.Op != token.ADD {
 			return "", false
 		}
-		left, first := literal(e.X)
-		right, second := literal(e.Y)
+		left, first := readLiteral(e.X)
+		right, second := readLiteral(e.Y)
 		if !first && !second {
 			return "", false
 		}
@@ -117,8 +117,8 @@ func Fill(format string, value func(verb string) string) string {
 	})
 }
 
-// Pattern returns what matches the messages that are made of a format.
-func Pattern(format string) (*regexp.Regexp, error) {
+// CompilePattern returns what matches the messages that are made of a format.
+func CompilePattern(format string) (*regexp.Regexp, error) {
 	var out strings.Builder
 	at := 0
 	for _, found := range verb.FindAllStringIndex(format, -1) {

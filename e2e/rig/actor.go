@@ -110,7 +110,7 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 	if a.records, err = os.MkdirTemp("", "rig-"); err != nil {
 		return fmt.Errorf("make a directory for files: %w", err)
 	}
-	a.speaks, a.stores = sync.OnceValues(talking(ctx)), sync.OnceValues(storing(ctx, a.records))
+	a.speaks, a.stores = sync.OnceValues(mysqlStarter(ctx)), sync.OnceValues(s3Starter(ctx, a.records))
 	context.AfterFunc(ctx, func() { _ = os.RemoveAll(a.records) }) // the rig ends
 	err = ctrl.NewControllerManagedBy(manager).
 		Named("pod"+ActorSuffix).
@@ -168,7 +168,7 @@ func (a *actor) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		left, err = a.schedule(ctx, pod)
 	case a.isFull(pod.Spec.NodeName):
 		err = a.expel(ctx, pod)
-	case copies(pod):
+	case copiesDatabase(pod):
 		left, err = a.runCopy(ctx, pod)
 	case runsSQL(pod):
 		left, err = a.runSQL(ctx, pod)
@@ -214,14 +214,14 @@ func (a *actor) waiting(ctx context.Context, object client.Object) []reconcile.R
 	}
 	var out []reconcile.Request
 	for i := range pods.Items {
-		if concerns(object, &pods.Items[i]) {
+		if concernsPod(object, &pods.Items[i]) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
 		}
 	}
 	return out
 }
 
-func concerns(object client.Object, pod *corev1.Pod) bool {
+func concernsPod(object client.Object, pod *corev1.Pod) bool {
 	var uses func(corev1.Volume) bool
 	switch object.(type) {
 	case *corev1.PersistentVolumeClaim:

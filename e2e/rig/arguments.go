@@ -62,10 +62,10 @@ func (a *actor) setting(pod types.NamespacedName, key string) (string, error) {
 	return value, nil
 }
 
-// arguments returns the --key=value arguments of the main container, with the
+// containerArguments returns the --key=value arguments of the main container, with the
 // pod's name, namespace and annotations filled in as they are now, which is what the
 // kubelet does whenever it starts a container. One without a value is true.
-func arguments(pod *corev1.Pod) map[string]string {
+func containerArguments(pod *corev1.Pod) map[string]string {
 	known := []string{"$(POD_NAME)", pod.Name, "$(NAMESPACE)", pod.Namespace}
 	for _, c := range pod.Spec.Containers {
 		for _, e := range c.Env {
@@ -107,8 +107,8 @@ func initialCluster(list string) []string {
 	return out
 }
 
-// version returns the tag of the main container's image, without the v.
-func version(pod *corev1.Pod) string {
+// imageVersion returns the tag of the main container's image, without the v.
+func imageVersion(pod *corev1.Pod) string {
 	_, tag, _ := strings.Cut(pod.Spec.Containers[0].Image, ":")
 	return strings.TrimPrefix(tag, "v")
 }

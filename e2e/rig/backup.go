@@ -27,8 +27,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
-// copies reports whether a pod is of a Job of a Backup, a LogBackup or a Restore.
-func copies(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelRun] != "" }
+// copiesDatabase reports whether a pod is of a Job of a Backup, a LogBackup or a Restore.
+func copiesDatabase(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelRun] != "" }
 
 // copyRun is the program of a pod that copies a database.
 type copyRun struct {
@@ -244,8 +244,8 @@ func (r *Rig) Folders(ctx context.Context, claim string) ([]string, error) {
 	return out, nil
 }
 
-// talking returns a server that speaks MySQL's protocol, started when it is asked for first.
-func talking(ctx context.Context) func() (*memorydb.Server, error) {
+// mysqlStarter returns a server that speaks MySQL's protocol, started when it is asked for first.
+func mysqlStarter(ctx context.Context) func() (*memorydb.Server, error) {
 	return func() (*memorydb.Server, error) {
 		server, err := memorydb.Open(ctx)
 		if err == nil {

@@ -349,7 +349,7 @@ func (d *Database) StartStore(s Store) error {
 	if cluster == nil {
 		return errNoLeader
 	}
-	if s.TiFlash && !cluster.PlacementRules() {
+	if s.TiFlash && !cluster.HasPlacementRules() {
 		return errors.New("PD's placement rules are off")
 	}
 	kept := d.stores[s.Claim]
@@ -364,7 +364,7 @@ func (d *Database) StartStore(s Store) error {
 	if s.TiFlash {
 		meta.Labels = []model.Label{{Key: "engine", Value: "tiflash"}}
 	}
-	if err := register(cluster, meta); err != nil {
+	if err := registerStore(cluster, meta); err != nil {
 		return err
 	}
 	kept.running, kept.flushed, kept.started = true, false, time.Now()
@@ -373,9 +373,9 @@ func (d *Database) StartStore(s Store) error {
 	return d.sign(cluster, kept)
 }
 
-// register puts a store into PD's books; the first one bootstraps the cluster.
-func register(cluster *model.Cluster, meta model.StoreMeta) error {
-	if cluster.Bootstrapped() {
+// registerStore puts a store into PD's books; the first one bootstraps the cluster.
+func registerStore(cluster *model.Cluster, meta model.StoreMeta) error {
+	if cluster.IsBootstrapped() {
 		return cluster.PutStore(meta)
 	}
 	if len(meta.Labels) > 0 {
@@ -519,7 +519,7 @@ func (d *Database) Serves() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	cluster := d.leader()
-	return cluster != nil && cluster.Bootstrapped()
+	return cluster != nil && cluster.IsBootstrapped()
 }
 
 // Replicated is content when every region has as many voters as PD wants, or as
@@ -529,7 +529,7 @@ func (d *Database) Replicated() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	cluster := d.leader()
-	if cluster == nil || !cluster.Bootstrapped() {
+	if cluster == nil || !cluster.IsBootstrapped() {
 		return errNoLeader
 	}
 	stores, err := cluster.Stores()
@@ -668,7 +668,7 @@ func (d *Database) beat() {
 		if cluster := d.leader(); cluster != nil {
 			for _, s := range d.stores {
 				err := d.sign(cluster, s)
-				if left(err) {
+				if isTombstoneError(err) {
 					s.running = false // the process of a store that has left ends
 				} else if err != nil && d.leader() == cluster {
 					d.raise(model.LostData, fmt.Sprintf("heartbeat of store %d: %v", s.id, err))
@@ -679,9 +679,9 @@ func (d *Database) beat() {
 	}
 }
 
-// left says whether PD refuses a store because it is a tombstone, which it only
+// isTombstoneError says whether PD refuses a store because it is a tombstone, which it only
 // becomes when nothing of it is left.
-func left(err error) bool {
+func isTombstoneError(err error) bool {
 	var refused *model.Error
 	return errors.As(err, &refused) && refused.Status == http.StatusGone
 }

@@ -48,7 +48,7 @@ func (p placement) indexed() placement {
 
 // means returns the neighbours that a selector means.
 func (p placement) means(s *metav1.LabelSelector) []neighbour {
-	means := selector(s)
+	means := parseSelector(s)
 	key := means.String()
 	if out, known := p.meant[key]; known {
 		return out

@@ -129,7 +129,7 @@ func TestAPodToleratesAnUnreachableNodeForTheShortestTimeThatItSays(t *testing.T
 		"only not scheduling": {[]corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, forever := tolerates(podOf("x", func(s *corev1.PodSpec) { s.Tolerations = c.tolerations }))
+			n, forever := tolerationSeconds(podOf("x", func(s *corev1.PodSpec) { s.Tolerations = c.tolerations }))
 			assert.Equal(t, c.forever, forever)
 			if !forever {
 				assert.Equal(t, c.seconds, n)

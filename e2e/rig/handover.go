@@ -28,9 +28,9 @@ type handing struct {
 // program is a program that a hook calls, with its arguments.
 type program func(ctx context.Context, args []string) error
 
-// hooks returns what runs the hooks of a pod that has these programs, by name; what else a
+// hookRunner returns what runs the hooks of a pod that has these programs, by name; what else a
 // hook calls does nothing.
-func hooks(programs map[string]program) func(context.Context, *corev1.LifecycleHandler) error {
+func hookRunner(programs map[string]program) func(context.Context, *corev1.LifecycleHandler) error {
 	return func(ctx context.Context, handler *corev1.LifecycleHandler) error {
 		if handler == nil || handler.Exec == nil {
 			return nil
@@ -48,8 +48,8 @@ func (a *actor) faster(d time.Duration) time.Duration {
 	return a.delays.seconds(int64(d / time.Second))
 }
 
-// variables are those that hooks of a pod have.
-func variables(pod *corev1.Pod) func(name string) string {
+// podVariables are those that hooks of a pod have.
+func podVariables(pod *corev1.Pod) func(name string) string {
 	return func(name string) string {
 		return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
 	}
@@ -58,8 +58,8 @@ func variables(pod *corev1.Pod) func(name string) string {
 // hook returns what runs the hooks of a pod of PD or TiKV: the programs' own code, which
 // asks the simulated PD. That of TiKV writes its record beside the data on the claim.
 func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(context.Context, *corev1.LifecycleHandler) error {
-	env := variables(pod)
-	return hooks(map[string]program{
+	env := podVariables(pod)
+	return hookRunner(map[string]program{
 		"handover": func(ctx context.Context, args []string) error {
 			command, err := handover.Parse(args, env)
 			if err != nil {
@@ -120,20 +120,20 @@ func (a *actor) handOver(pod *corev1.Pod, grace time.Duration) time.Duration {
 
 // preStopExec and postStart are the hooks of a pod's main container.
 func preStopExec(pod *corev1.Pod) *corev1.LifecycleHandler {
-	if l := lifecycle(pod); l != nil && l.PreStop != nil && l.PreStop.Exec != nil {
+	if l := podLifecycle(pod); l != nil && l.PreStop != nil && l.PreStop.Exec != nil {
 		return l.PreStop
 	}
 	return nil
 }
 
 func postStart(pod *corev1.Pod) *corev1.LifecycleHandler {
-	if l := lifecycle(pod); l != nil {
+	if l := podLifecycle(pod); l != nil {
 		return l.PostStart
 	}
 	return nil
 }
 
-func lifecycle(pod *corev1.Pod) *corev1.Lifecycle {
+func podLifecycle(pod *corev1.Pod) *corev1.Lifecycle {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == pod.Labels[v1alpha1.LabelComponent] {
 			return pod.Spec.Containers[i].Lifecycle

@@ -20,8 +20,8 @@ import (
 // secretTimeout bounds the reading of a Secret for one connection.
 const secretTimeout = 5 * time.Second
 
-// mounted returns the Secret with the certificate of a pod's members, empty if it has none.
-func mounted(pod *corev1.Pod) string {
+// mountedSecret returns the Secret with the certificate of a pod's members, empty if it has none.
+func mountedSecret(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		for _, m := range pod.Spec.Containers[i].VolumeMounts {
 			if m.MountPath != "/var/lib/"+pod.Labels[v1alpha1.LabelComponent]+"-tls" {
@@ -41,7 +41,7 @@ func mounted(pod *corev1.Pod) string {
 // connection, as the real ones do, and only to who shows a certificate of its CA. Nil
 // without TLS.
 func (a *actor) identity(pod *corev1.Pod) *tls.Config {
-	secret := mounted(pod)
+	secret := mountedSecret(pod)
 	if secret == "" {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (a *actor) files(ctx context.Context, pod *corev1.Pod, asked hook.TLS, name
 	if asked.Dir == "" {
 		return asked, nil
 	}
-	data, err := a.secret(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: mounted(pod)})
+	data, err := a.secret(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: mountedSecret(pod)})
 	if err != nil {
 		return asked, err
 	}

@@ -48,7 +48,7 @@ func (w *Watcher) look(ctx context.Context, event watch.EventType, object *unstr
 
 // get reads an object as it is now, nil if there is none.
 func (w *Watcher) get(ctx context.Context, key Key) *unstructured.Unstructured {
-	resource, known := watched()[key.Kind]
+	resource, known := watchedResources()[key.Kind]
 	if !known {
 		return nil
 	}
@@ -79,11 +79,11 @@ func (w *Watcher) gate(ctx context.Context, instance *unstructured.Unstructured)
 	needs := needsOf(group, w.tikvGroups())
 	lately := needs
 	lately.tikv = append(lately.tikv, w.history.former(needs)...)
-	missing := lately.missing(func(key Key) bool { return w.history.depended(key, w.patience) })
+	missing := lately.missing(func(key Key) bool { return w.history.mayDependOn(key, w.patience) })
 	w.mu.Unlock()
 	if missing != "" {
 		// What the watcher knows may lag behind.
-		missing = needs.missing(func(key Key) bool { return readyNow(w.get(ctx, key)) })
+		missing = needs.missing(func(key Key) bool { return isReadyNow(w.get(ctx, key)) })
 	}
 	if missing != "" {
 		w.violate("Instance %s is made although %s is not Ready (resourceVersion %s)", instance.GetName(), missing, instance.GetResourceVersion())

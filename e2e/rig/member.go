@@ -56,7 +56,7 @@ func (a *actor) role(pod *corev1.Pod) role {
 // Those of another operator are all pods of the first one's StatefulSet.
 func (a *actor) initial(ctx context.Context, l launch) ([]string, error) {
 	if !l.foreign {
-		return initialCluster(arguments(l.pod)["--initial-cluster"]), nil
+		return initialCluster(containerArguments(l.pod)["--initial-cluster"]), nil
 	}
 	if known := l.db.initialMembers(); len(known) > 0 {
 		if !slices.Contains(known, l.pod.Name) {
@@ -89,7 +89,7 @@ func (d *Database) initialMembers() []string {
 // advertised is the address by which a store wants to be known.
 func (l launch) advertised() string {
 	if !l.foreign {
-		return arguments(l.pod)["--advertise-addr"]
+		return containerArguments(l.pod)["--advertise-addr"]
 	}
 	host := names.ServiceHost(l.pod.Name+"."+l.pod.Spec.Subdomain, l.pod.Namespace, "")
 	return names.HostPort(host, v1alpha1.PortTiKV)

@@ -157,12 +157,12 @@ func (n *nodeActor) speak(ctx context.Context, node *corev1.Node, heard bool) er
 			corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
 			corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
 	}
-	if !slices.Equal(taints(node), taints(after)) {
+	if !slices.Equal(listTaints(node), listTaints(after)) {
 		if err := n.client.Patch(ctx, after, client.MergeFrom(node)); err != nil {
 			return fmt.Errorf("write taints of node %s: %w", node.Name, err)
 		}
 	}
-	if nodeReady(node) == heard {
+	if isNodeReady(node) == heard {
 		return nil
 	}
 	before := after.DeepCopy()
@@ -177,7 +177,7 @@ func (n *nodeActor) speak(ctx context.Context, node *corev1.Node, heard bool) er
 	return nil
 }
 
-func taints(node *corev1.Node) []string {
+func listTaints(node *corev1.Node) []string {
 	var out []string
 	for _, t := range node.Spec.Taints {
 		out = append(out, t.Key+string(t.Effect))
@@ -200,7 +200,7 @@ func (n *nodeActor) evict(ctx context.Context, node string, since time.Time) (ti
 		if err := n.patchStatus(ctx, pod, changed); client.IgnoreNotFound(err) != nil {
 			return 0, err
 		}
-		limit, forever := tolerates(pod)
+		limit, forever := tolerationSeconds(pod)
 		if forever || pod.DeletionTimestamp != nil {
 			continue
 		}
@@ -217,9 +217,9 @@ func (n *nodeActor) evict(ctx context.Context, node string, since time.Time) (ti
 	return next, nil
 }
 
-// tolerates says for how many seconds a pod stays on an unreachable node. The API
+// tolerationSeconds says for how many seconds a pod stays on an unreachable node. The API
 // server gives every pod that says nothing five minutes.
-func tolerates(pod *corev1.Pod) (seconds int64, forever bool) {
+func tolerationSeconds(pod *corev1.Pod) (seconds int64, forever bool) {
 	var said []int64
 	found := false
 	for _, t := range pod.Spec.Tolerations {

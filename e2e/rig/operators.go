@@ -36,8 +36,8 @@ func Operators() []string {
 	return out
 }
 
-// definition returns one operator by name.
-func definition(name string) (operator.Definition, error) {
+// findDefinition returns one operator by name.
+func findDefinition(name string) (operator.Definition, error) {
 	for _, d := range Definitions() {
 		if d.Name == name {
 			return d, nil
@@ -152,7 +152,7 @@ func (r *Rig) manager(ctx context.Context, cfg *rest.Config, p operator.Program,
 
 // dial is how a program reaches PD.
 func (r *Rig) dial(p operator.Program, store *credentials.Store) pd.Dialer {
-	options := []pdclient.DialerOption{pdclient.WithTLS(store.PD)}
+	options := []pdclient.DialerOption{pdclient.WithTLS(store.TLSForPD)}
 	if slices.ContainsFunc(p.Operators, func(d operator.Definition) bool { return d.Kind == v1alpha1.KindPDGroup }) {
 		options = append(options, pdclient.WithConfig())
 	}
@@ -222,11 +222,11 @@ func (r *Rig) StartOperators(_ context.Context, names ...string) error {
 		if slices.Contains(r.Running(), name) {
 			continue
 		}
-		d, err := definition(name)
+		d, err := findDefinition(name)
 		if err != nil {
 			return err
 		}
-		started := operator.Alone(d)
+		started := operator.NewProgram(d)
 		if r.options.OneProcess {
 			started = suite.Program()
 		}

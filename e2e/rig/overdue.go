@@ -99,7 +99,7 @@ func (w *Watcher) instanceUntruths(instance *unstructured.Unstructured) []string
 		runs = ready != nil && ready.Status == metav1.ConditionTrue
 	}
 	if said := objects.Condition(instance, v1alpha1.ConditionPodReady); said != nil && said.Status != metav1.ConditionUnknown && is(v1alpha1.ConditionPodReady) != runs {
-		out = append(out, fmt.Sprintf("pod %s is %s", instance.GetName(), word(runs, "ready", "not ready")))
+		out = append(out, fmt.Sprintf("pod %s is %s", instance.GetName(), chooseWord(runs, "ready", "not ready")))
 	}
 	suspended, _, _ := unstructured.NestedBool(instance.Object, "spec", "suspended")
 	gates, _, _ := unstructured.NestedStringSlice(instance.Object, "spec", "readinessGates")
@@ -108,7 +108,7 @@ func (w *Watcher) instanceUntruths(instance *unstructured.Unstructured) []string
 		all = all && is(gate)
 	}
 	if said := objects.Condition(instance, v1alpha1.ConditionReady); said != nil && is(v1alpha1.ConditionReady) != all {
-		out = append(out, fmt.Sprintf("%s of what makes it Ready is so", word(all, "all", "not all")))
+		out = append(out, fmt.Sprintf("%s of what makes it Ready is so", chooseWord(all, "all", "not all")))
 	}
 	return out
 }
@@ -120,15 +120,15 @@ func (w *Watcher) gateUntruth(group *unstructured.Unstructured, tikv map[string]
 	if said == nil || said.ObservedGeneration != group.GetGeneration() || paused {
 		return ""
 	}
-	missing := needsOf(group, tikv).missing(func(key Key) bool { return readyNow(w.objects[key]) })
+	missing := needsOf(group, tikv).missing(func(key Key) bool { return isReadyNow(w.objects[key]) })
 	if (said.Status == metav1.ConditionTrue) == (missing == "") {
 		return ""
 	}
-	edited := needsOf(group, tikv).missing(func(key Key) bool { return readyBefore(w.objects[key]) }) == ""
+	edited := needsOf(group, tikv).missing(func(key Key) bool { return wasReady(w.objects[key]) }) == ""
 	if said.Status == metav1.ConditionTrue && edited {
 		return "" // nobody becomes unready because a group that it needs was edited
 	}
-	return word(missing == "", "everything that it waits for is Ready", missing+" is not Ready")
+	return chooseWord(missing == "", "everything that it waits for is Ready", missing+" is not Ready")
 }
 
 // needs are the groups that have to be Ready before a group starts a member.
@@ -179,7 +179,7 @@ func (n needs) missing(ready func(Key) bool) string {
 	return ""
 }
 
-func word(is bool, yes, no string) string {
+func chooseWord(is bool, yes, no string) string {
 	if is {
 		return yes
 	}

@@ -35,8 +35,8 @@ const (
 // s3 is a server of S3, whose bucket is a folder.
 type s3 struct{ url, dir string }
 
-// storing returns a server of S3 on a folder, started when it is asked for first.
-func storing(ctx context.Context, dir string) func() (*s3, error) {
+// s3Starter returns a server of S3 on a folder, started when it is asked for first.
+func s3Starter(ctx context.Context, dir string) func() (*s3, error) {
 	return func() (*s3, error) {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {

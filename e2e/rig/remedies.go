@@ -39,8 +39,8 @@ func NewKubectl() *Kubectl {
 	return &Kubectl{schemas: sync.OnceValues(loadSchemas), takes: map[string]bool{}}
 }
 
-// known reports whether kubectl takes a command.
-func (k *Kubectl) known(c remedy.Command) bool {
+// acceptsCommand reports whether kubectl takes a command.
+func (k *Kubectl) acceptsCommand(c remedy.Command) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.takes[c.Shape()]
@@ -105,8 +105,8 @@ func (w *Watcher) Tried() []string {
 	return out
 }
 
-// told returns the messages of an object's status that hold a command.
-func told(object *unstructured.Unstructured) []string {
+// commandMessages returns the messages of an object's status that hold a command.
+func commandMessages(object *unstructured.Unstructured) []string {
 	var out []string
 	var walk func(any)
 	walk = func(value any) {
@@ -136,7 +136,7 @@ func (r *remedies) take(event watch.EventType, object *unstructured.Unstructured
 	}
 	var out []trial
 	key := Key{Kind: object.GetKind(), Name: object.GetName()}
-	for _, message := range told(object) {
+	for _, message := range commandMessages(object) {
 		_, known := r.messages[message]
 		for _, command := range remedy.Commands(message) {
 			shape := key.Kind + ": " + shapeOf(message, command)
@@ -170,10 +170,10 @@ func shapeOf(message string, c remedy.Command) string {
 // has to be said.
 func (r *remedies) try(ctx context.Context, t trial) {
 	wrong := r.judge(ctx, t.key, t.message, t.command)
-	if wrong != nil && r.stays(ctx, t.key, t.command) {
+	if wrong != nil && r.keepsCommand(ctx, t.key, t.command) {
 		wrong = r.judge(ctx, t.key, t.message, t.command)
 	}
-	if wrong != nil && r.stands(t.key, t.command) && ctx.Err() == nil {
+	if wrong != nil && r.tellsCommand(t.key, t.command) && ctx.Err() == nil {
 		r.watcher.violate("%s tells to run %q, which is wrong: %v; the message: %s", t.key, t.command.Line, wrong, t.message)
 		return
 	}
@@ -186,26 +186,26 @@ func (r *remedies) try(ctx context.Context, t trial) {
 	}
 }
 
-// stands reports whether a status still tells a command.
-func (r *remedies) stands(key Key, command remedy.Command) bool {
+// tellsCommand reports whether a status still tells a command.
+func (r *remedies) tellsCommand(key Key, command remedy.Command) bool {
 	r.watcher.mu.Lock()
 	defer r.watcher.mu.Unlock()
 	object := r.watcher.objects[key]
-	return object != nil && slices.ContainsFunc(told(object), func(message string) bool {
+	return object != nil && slices.ContainsFunc(commandMessages(object), func(message string) bool {
 		return slices.ContainsFunc(remedy.Commands(message), func(c remedy.Command) bool { return c.Line == command.Line })
 	})
 }
 
-// stays waits for as long as an operator may take to take its word back, and reports
+// keepsCommand waits for as long as an operator may take to take its word back, and reports
 // whether it has not.
-func (r *remedies) stays(ctx context.Context, key Key, command remedy.Command) bool {
+func (r *remedies) keepsCommand(ctx context.Context, key Key, command remedy.Command) bool {
 	ctx, cancel := context.WithTimeout(ctx, r.watcher.patience)
 	defer cancel()
 	for {
 		r.watcher.mu.Lock()
 		changed := r.watcher.changed
 		r.watcher.mu.Unlock()
-		if !r.stands(key, command) {
+		if !r.tellsCommand(key, command) {
 			return false
 		}
 		select {
@@ -219,7 +219,7 @@ func (r *remedies) stays(ctx context.Context, key Key, command remedy.Command) b
 // judge says what is wrong with a command: it cannot be run as it is, a field that the
 // message names does not exist, or it changes what is changed back.
 func (r *remedies) judge(ctx context.Context, key Key, message string, command remedy.Command) error {
-	if !r.kubectl.known(command) || !r.there(ctx, command) {
+	if !r.kubectl.acceptsCommand(command) || !r.hasTargets(ctx, command) {
 		if err := r.run(ctx, command); err != nil {
 			return err
 		}
@@ -252,8 +252,8 @@ func (r *remedies) run(ctx context.Context, command remedy.Command) error {
 	return nil
 }
 
-// there reports whether the objects of a command are there, and the container.
-func (r *remedies) there(ctx context.Context, command remedy.Command) bool {
+// hasTargets reports whether the objects of a command are there, and the container.
+func (r *remedies) hasTargets(ctx context.Context, command remedy.Command) bool {
 	resource, targets := command.Targets()
 	at := slices.Index(command.Words, "-n")
 	if at >= 0 && command.Words[at+1] != r.watcher.namespace {
@@ -320,7 +320,7 @@ func (r *remedies) mayDeleteNode(ctx context.Context, name string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("read node %s: %w", name, err)
-	case nodeReady(node):
+	case isNodeReady(node):
 		return fmt.Errorf("node %s is Ready", name)
 	}
 	return nil
@@ -352,7 +352,7 @@ func (r *remedies) fieldExists(key Key, message string, command remedy.Command) 
 		return nil
 	}
 	before, _, _ := strings.Cut(message, command.Line)
-	named := remedy.Fields(before)
+	named := remedy.FindFields(before)
 	if len(named) == 0 {
 		return errors.New("no field is named that is to be edited")
 	}
@@ -379,7 +379,7 @@ func hasEntry(object map[string]any, steps []string) bool {
 	for at, step := range steps {
 		if at+1 < len(steps)-1 && strings.HasPrefix(steps[at+1], "[") {
 			list, _ := object[step].([]any)
-			return remedy.Entry(list, steps[at+1]) != nil
+			return remedy.FindEntry(list, steps[at+1]) != nil
 		}
 		below, ok := object[step].(map[string]any)
 		if !ok {

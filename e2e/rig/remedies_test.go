@@ -71,7 +71,7 @@ func TestP11KubectlTakesEveryCommandOfAMessage(t *testing.T) {
 	t.Parallel()
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	texts, err := remedy.Printed(root)
+	texts, err := remedy.ListTexts(root)
 	require.NoError(t, err)
 	r := rig.New(t, plane, rig.Options{CertManager: true}) // messages name its kinds, too
 	tried := map[string]bool{}

@@ -44,11 +44,11 @@ func (q *Requests) Counts() map[Request]int {
 
 // Since returns the requests that were sent after a former Counts.
 func (q *Requests) Since(before map[Request]int) map[Request]int {
-	return more(q.Counts(), before)
+	return subtractCounts(q.Counts(), before)
 }
 
-// more is what one count has more than another.
-func more(after, before map[Request]int) map[Request]int {
+// subtractCounts is what one count has more than another.
+func subtractCounts(after, before map[Request]int) map[Request]int {
 	out := map[Request]int{}
 	for request, count := range after {
 		if n := count - before[request]; n > 0 {
@@ -68,7 +68,7 @@ func (q *Requests) Conflicts() map[Request]int {
 
 // ConflictsSince returns the conflicts that came after a former Conflicts.
 func (q *Requests) ConflictsSince(before map[Request]int) map[Request]int {
-	return more(q.Conflicts(), before)
+	return subtractCounts(q.Conflicts(), before)
 }
 
 // Writes is how many writes were answered, with success or without.
@@ -153,7 +153,7 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.line.isSevered() {
 		return nil, errSevered
 	}
-	request, namespace := classify(req)
+	request, namespace := classifyRequest(req)
 	request.Operator = c.line.operator
 	q := c.line.requests
 	q.mu.Lock()
@@ -189,9 +189,9 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// classify says which kind of request it is, and in which namespace.
-func classify(req *http.Request) (request Request, namespace string) {
-	r := apirequest.Of(req)
+// classifyRequest says which kind of request it is, and in which namespace.
+func classifyRequest(req *http.Request) (request Request, namespace string) {
+	r := apirequest.Parse(req)
 	switch {
 	case r.Verb == "":
 		return Request{Verb: "discover", Resource: req.URL.Path}, ""

@@ -190,10 +190,10 @@ func (r *Rig) open(options Options) error {
 	if r.namespace, err = controlplane.NewNamespace(r.ctx, r.client, name, security); err != nil {
 		return err
 	}
-	if err := classes(r.ctx, r.client); err != nil {
+	if err := createStorageClasses(r.ctx, r.client); err != nil {
 		return err
 	}
-	if err := nodes(r.ctx, r.client, r.namespace, cmp.Or(options.Nodes, standardNodes)); err != nil {
+	if err := createNodes(r.ctx, r.client, r.namespace, cmp.Or(options.Nodes, standardNodes)); err != nil {
 		return err
 	}
 	w := newWatcher(r.namespace, cmp.Or(options.Silence, reasonDeadline))

@@ -102,7 +102,7 @@ func (h *history) latch(object *unstructured.Unstructured) string {
 			continue
 		}
 		if c.Status == metav1.ConditionTrue {
-			put(h.latched, object.GetUID(), c.Type, true)
+			setEntry(h.latched, object.GetUID(), c.Type, true)
 		} else if h.latched[object.GetUID()][c.Type] {
 			return fmt.Sprintf("%s went back to %s, which it never does", c.Type, c.Status)
 		}
@@ -119,7 +119,7 @@ func (h *history) once(object *unstructured.Unstructured) string {
 		switch {
 		case err != nil || value == before:
 		case before == "":
-			put(h.written, object.GetUID(), path, value)
+			setEntry(h.written, object.GetUID(), path, value)
 		default:
 			return fmt.Sprintf("%s was %q and is %q", path, before, value)
 		}
@@ -148,7 +148,7 @@ func (h *history) claim(object *unstructured.Unstructured) string {
 		if before != "" && before != uid && h.bound[types.UID(before)] {
 			return fmt.Sprintf("its data on volume %s was lost, and it goes on with another claim", name)
 		}
-		put(h.written, object.GetUID(), "claim "+name, uid)
+		setEntry(h.written, object.GetUID(), "claim "+name, uid)
 	}
 	return ""
 }
@@ -157,7 +157,7 @@ func (h *history) claim(object *unstructured.Unstructured) string {
 func (h *history) touch(object *unstructured.Unstructured) string {
 	stranger, known := h.strangers[object.GetUID()]
 	if !known {
-		stranger = !ours(object)
+		stranger = !belongsToSuite(object)
 		h.strangers[object.GetUID()] = stranger
 	}
 	if !stranger {
@@ -202,7 +202,7 @@ func (h *history) admit(object *unstructured.Unstructured) string {
 		if selector[v1alpha1.LabelClosed] == "" {
 			first(h.admitted, cluster)
 		}
-	case object.GetKind() == v1alpha1.KindRestore && owner != nil && readyBefore(object):
+	case object.GetKind() == v1alpha1.KindRestore && owner != nil && wasReady(object):
 		cluster = owner.Name
 		first(h.restored, cluster)
 	}
@@ -212,9 +212,9 @@ func (h *history) admit(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// ours says whether an object, as it is seen first, is the suite's: made by an
+// belongsToSuite says whether an object, as it is seen first, is the suite's: made by an
 // operator, or left behind by one. A claim that nobody owns may be adopted.
-func ours(object *unstructured.Unstructured) bool {
+func belongsToSuite(object *unstructured.Unstructured) bool {
 	owner := metav1.GetControllerOf(object)
 	return object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy ||
 		owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") ||
@@ -239,7 +239,7 @@ func (h *history) hot(object *unstructured.Unstructured, now time.Time) string {
 func (h *history) open(event watch.EventType, object *unstructured.Unstructured, now time.Time) {
 	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	before := h.ready[key]
-	h.ready[key] = event != watch.Deleted && readyNow(object)
+	h.ready[key] = event != watch.Deleted && isReadyNow(object)
 	if before && !h.ready[key] {
 		h.closed[key] = now
 	}
@@ -260,14 +260,14 @@ func (h *history) former(n needs) []Key {
 	return out
 }
 
-// depended says whether a group may be depended on, as far as those know who
+// mayDependOn says whether a group may be depended on, as far as those know who
 // learn of it through a watch, within a time that they may take for it.
-func (h *history) depended(key Key, within time.Duration) bool {
+func (h *history) mayDependOn(key Key, within time.Duration) bool {
 	return h.ready[key] || time.Since(h.closed[key]) < within
 }
 
-// readyNow says whether an object is Ready at its present generation, and stays.
-func readyNow(object *unstructured.Unstructured) bool {
+// isReadyNow says whether an object is Ready at its present generation, and stays.
+func isReadyNow(object *unstructured.Unstructured) bool {
 	if object == nil || object.GetDeletionTimestamp() != nil {
 		return false
 	}
@@ -275,9 +275,9 @@ func readyNow(object *unstructured.Unstructured) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.GetGeneration()
 }
 
-// readyBefore reports whether an object was Ready when its operator last looked at it,
+// wasReady reports whether an object was Ready when its operator last looked at it,
 // which an edit alone does not change.
-func readyBefore(object *unstructured.Unstructured) bool {
+func wasReady(object *unstructured.Unstructured) bool {
 	if object == nil || object.GetDeletionTimestamp() != nil {
 		return false
 	}
@@ -285,7 +285,7 @@ func readyBefore(object *unstructured.Unstructured) bool {
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
-func put[V any](table map[types.UID]map[string]V, uid types.UID, key string, value V) {
+func setEntry[V any](table map[types.UID]map[string]V, uid types.UID, key string, value V) {
 	if table[uid] == nil {
 		table[uid] = map[string]V{}
 	}

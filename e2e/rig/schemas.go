@@ -20,7 +20,7 @@ func loadSchemas() (schemas, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the CRDs: %w", err)
 	}
-	return crd.Schemas(filepath.Join(root, "deploy", "crds"))
+	return crd.ReadSchemas(filepath.Join(root, "deploy", "crds"))
 }
 
 // has reports whether objects of a kind have a field.

@@ -28,12 +28,12 @@ func (d *Databases) listen(db *Database) (string, error) {
 				return // closed
 			}
 			if d.etcd == nil {
-				carry(db, client)
+				serveConnection(db, client)
 				continue
 			}
 			go func() {
 				if client = d.etcd.take(client); client != nil {
-					carry(db, client)
+					serveConnection(db, client)
 				}
 			}()
 		}
@@ -41,8 +41,8 @@ func (d *Databases) listen(db *Database) (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// carry gives a connection to a member that lives.
-func carry(db *Database, client net.Conn) {
+// serveConnection gives a connection to a member that lives.
+func serveConnection(db *Database, client net.Conn) {
 	if identity := db.identity(); identity != nil {
 		client = tls.Server(client, identity)
 	}

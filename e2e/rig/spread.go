@@ -13,7 +13,7 @@ func (p placement) apart(pod *corev1.Pod, node *corev1.Node) string {
 	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		for _, term := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			// The first of pods that are to be together may be anywhere.
-			if p.near(term, pod, node) == 0 && (p.anywhere(term, pod) > 0 || !selector(term.LabelSelector).Matches(labels.Set(pod.Labels))) {
+			if p.near(term, pod, node) == 0 && (p.anywhere(term, pod) > 0 || !parseSelector(term.LabelSelector).Matches(labels.Set(pod.Labels))) {
 				return "node(s) didn't match pod affinity rules"
 			}
 		}
@@ -25,7 +25,7 @@ func (p placement) apart(pod *corev1.Pod, node *corev1.Node) string {
 	}
 	for _, n := range p.neighbours {
 		for _, term := range antiAffinity(n.pod) {
-			if p.domain(n.node, term.TopologyKey) == domainOf(node, term.TopologyKey) && selector(term.LabelSelector).Matches(labels.Set(pod.Labels)) {
+			if p.domain(n.node, term.TopologyKey) == domainOf(node, term.TopologyKey) && parseSelector(term.LabelSelector).Matches(labels.Set(pod.Labels)) {
 				return "node(s) didn't satisfy existing pods anti-affinity rules"
 			}
 		}
@@ -135,8 +135,8 @@ func (p placement) domain(node, key string) string { return p.labelsOf[node][key
 
 func domainOf(node *corev1.Node, key string) string { return node.Labels[key] }
 
-// selector reads a selector; one that cannot be read means no pod.
-func selector(s *metav1.LabelSelector) labels.Selector {
+// parseSelector reads a selector; one that cannot be read means no pod.
+func parseSelector(s *metav1.LabelSelector) labels.Selector {
 	out, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
 		return labels.Nothing()

@@ -50,7 +50,7 @@ func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
 	l.process.stop = func() error { return l.db.StopMember(l.pod.Name) }
 	l.process.handover = a.hook(l.pod, l.db, l.claim)
 	return l.db.StartMember(Member{
-		Name: l.pod.Name, Claim: l.claim, InitialCluster: initial, Force: arguments(l.pod)["--force-new-cluster"] == "true", Config: config,
+		Name: l.pod.Name, Claim: l.claim, InitialCluster: initial, Force: containerArguments(l.pod)["--force-new-cluster"] == "true", Config: config,
 		TLS: a.identity(l.pod),
 	}), nil
 }
@@ -63,7 +63,7 @@ func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if failed = l.db.StartStore(Store{Claim: l.claim, Address: l.advertised(), Version: version(l.pod)}); failed != nil {
+	if failed = l.db.StartStore(Store{Claim: l.claim, Address: l.advertised(), Version: imageVersion(l.pod)}); failed != nil {
 		status.close()
 		return failed, nil
 	}
@@ -97,7 +97,7 @@ func (a *actor) startTiDB(ctx context.Context, l launch) (failed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l.db.Servers.Start(l.pod.Name, version(l.pod))
+	l.db.Servers.Start(l.pod.Name, imageVersion(l.pod))
 	l.process.ip = port.ip
 	l.process.stop = func() error { port.close(); l.db.Servers.Stop(l.pod.Name); return nil }
 	return nil, nil

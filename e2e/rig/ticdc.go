@@ -29,8 +29,8 @@ func (a *actor) startTiCDC(ctx context.Context, l launch) (failed, err error) {
 		}
 		return nil
 	}
-	l.process.handover = hooks(map[string]program{"drain-capture": func(ctx context.Context, args []string) error {
-		command, err := drain.Parse(args, variables(l.pod))
+	l.process.handover = hookRunner(map[string]program{"drain-capture": func(ctx context.Context, args []string) error {
+		command, err := drain.Parse(args, podVariables(l.pod))
 		if err != nil {
 			return err
 		}

@@ -30,8 +30,8 @@ func (a *actor) startTiProxy(ctx context.Context, l launch) (failed, err error) 
 	}
 	l.process.ip = port.ip
 	l.process.stop = func() error { port.close(); return nil }
-	l.process.handover = hooks(map[string]program{"drain-clients": func(ctx context.Context, args []string) error {
-		command, err := drain.Parse(args, variables(l.pod))
+	l.process.handover = hookRunner(map[string]program{"drain-clients": func(ctx context.Context, args []string) error {
+		command, err := drain.Parse(args, podVariables(l.pod))
 		if err != nil {
 			return err
 		}

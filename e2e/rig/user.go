@@ -56,20 +56,20 @@ func (w *Watcher) wrote(ctx context.Context, c client.Client, object client.Obje
 	if err != nil {
 		return fmt.Errorf("find kind of %T: %w", object, err)
 	}
-	if _, ok := watched()[gvk.Kind]; !ok || object.GetNamespace() != w.namespace {
+	if _, ok := watchedResources()[gvk.Kind]; !ok || object.GetNamespace() != w.namespace {
 		return nil
 	}
-	now, err := read(ctx, c, gvk, object)
+	now, err := readMetadata(ctx, c, gvk, object)
 	if err != nil {
 		return client.IgnoreNotFound(err) // its deletion has no version that could be asked for
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.written[gvk.Kind] = newer(w.written[gvk.Kind], now.ResourceVersion)
+	w.written[gvk.Kind] = newerVersion(w.written[gvk.Kind], now.ResourceVersion)
 	return nil
 }
 
-func read(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, object client.Object) (*metav1.PartialObjectMetadata, error) {
+func readMetadata(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, object client.Object) (*metav1.PartialObjectMetadata, error) {
 	now := &metav1.PartialObjectMetadata{}
 	now.SetGroupVersionKind(gvk)
 	return now, c.Get(ctx, client.ObjectKeyFromObject(object), now)
@@ -79,16 +79,16 @@ func read(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, obj
 // a kind brings versions in their order.
 func (w *Watcher) late() error {
 	for kind, version := range w.written {
-		if newer(w.seen[kind], version) != w.seen[kind] {
+		if newerVersion(w.seen[kind], version) != w.seen[kind] {
 			return fmt.Errorf("the watch of %s is at version %s, the user has seen %s", kind, w.seen[kind], version)
 		}
 	}
 	return nil
 }
 
-// newer returns the later of two versions of objects of one kind. An empty one is
+// newerVersion returns the later of two versions of objects of one kind. An empty one is
 // older than all.
-func newer(a, b string) string {
+func newerVersion(a, b string) string {
 	if order, err := resourceversion.CompareResourceVersion(a, b); a == "" || err == nil && order < 0 {
 		return b
 	}

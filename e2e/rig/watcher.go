@@ -35,8 +35,8 @@ const (
 	kindClaim = "PersistentVolumeClaim"
 )
 
-// watched returns what the watcher watches, by kind.
-func watched() map[string]schema.GroupVersionResource {
+// watchedResources returns what the watcher watches, by kind.
+func watchedResources() map[string]schema.GroupVersionResource {
 	own := func(resource string) schema.GroupVersionResource {
 		return v1alpha1.GroupVersion().WithResource(resource)
 	}
@@ -138,7 +138,7 @@ func watchNamespace(ctx context.Context, cfg *rest.Config, w *Watcher) (*Watcher
 		go w.receive(ctx, arrivals)
 		return w, w.keep(ctx, arrivals)
 	}
-	for kind, resource := range watched() {
+	for kind, resource := range watchedResources() {
 		if err := w.watch(ctx, kind, resource, arrivals); err != nil {
 			return nil, err
 		}
@@ -221,7 +221,7 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 // the API server has forgotten where it was, so versions may be missed.
 func (w *Watcher) keep(ctx context.Context, arrivals chan<- arrival) error {
 	informers := dynamicinformer.NewFilteredDynamicSharedInformerFactory(w.client, 0, w.namespace, nil)
-	bring := objects.Handler(func(object *unstructured.Unstructured, there bool) {
+	bring := objects.NewHandler(func(object *unstructured.Unstructured, there bool) {
 		event := watch.Modified
 		if !there {
 			event = watch.Deleted
@@ -231,7 +231,7 @@ func (w *Watcher) keep(ctx context.Context, arrivals chan<- arrival) error {
 		case <-ctx.Done():
 		}
 	})
-	for kind, resource := range watched() {
+	for kind, resource := range watchedResources() {
 		informer := informers.ForResource(resource).Informer()
 		_, err := informer.AddEventHandler(bring)
 		if err == nil {
@@ -285,7 +285,7 @@ func (w *Watcher) see(ctx context.Context, all ...arrival) {
 func (w *Watcher) take(event watch.EventType, object *unstructured.Unstructured) {
 	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	w.versions++
-	w.seen[key.Kind] = newer(w.seen[key.Kind], object.GetResourceVersion())
+	w.seen[key.Kind] = newerVersion(w.seen[key.Kind], object.GetResourceVersion())
 	if event == watch.Deleted {
 		delete(w.objects, key)
 	} else {

@@ -51,13 +51,13 @@ func (d Delays) seconds(n int64) time.Duration {
 	return time.Duration(n) * second
 }
 
-// zones of the simulated nodes, which go round.
-func zones() []string { return []string{"zone-a", "zone-b", "zone-c"} }
+// nodeZones of the simulated nodes, which go round.
+func nodeZones() []string { return []string{"zone-a", "zone-b", "zone-c"} }
 
-// nodes makes the nodes of a rig, which no other rig uses.
-func nodes(ctx context.Context, c client.Client, namespace string, count int) error {
+// createNodes makes the nodes of a rig, which no other rig uses.
+func createNodes(ctx context.Context, c client.Client, namespace string, count int) error {
 	for i := range count {
-		zone := zones()[i%len(zones())]
+		zone := nodeZones()[i%len(nodeZones())]
 		name := fmt.Sprintf("%s-%d", namespace, i)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			corev1.LabelHostname: name, corev1.LabelTopologyZone: zone, labelRig: namespace,
@@ -77,8 +77,8 @@ func nodes(ctx context.Context, c client.Client, namespace string, count int) er
 	return nil
 }
 
-// classes makes the StorageClasses, which all rigs of a control plane share.
-func classes(ctx context.Context, c client.Client) error {
+// createStorageClasses makes the StorageClasses, which all rigs of a control plane share.
+func createStorageClasses(ctx context.Context, c client.Client) error {
 	for name, isDefault := range map[string]string{StorageClass: "true", LocalStorageClass: "false"} {
 		class := &storagev1.StorageClass{
 			ObjectMeta:        metav1.ObjectMeta{Name: name, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": isDefault}},
@@ -107,8 +107,8 @@ func setNodeReady(node *corev1.Node, status corev1.ConditionStatus, reason, mess
 	node.Status.Conditions = append(node.Status.Conditions, condition)
 }
 
-// nodeReady says whether the node controller has heard of a node's kubelet.
-func nodeReady(node *corev1.Node) bool {
+// isNodeReady says whether the node controller has heard of a node's kubelet.
+func isNodeReady(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionTrue

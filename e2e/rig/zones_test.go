@@ -52,7 +52,7 @@ func TestKV19StoresStayEvenlySpreadOverZones(t *testing.T) {
 			return nil
 		})
 		r.AwaitConverged(whole)
-		fullest, emptiest := zones(t, api, r.Namespace(), cluster.Name+"-tikv")
+		fullest, emptiest := nodeZones(t, api, r.Namespace(), cluster.Name+"-tikv")
 		assert.Equal(t, c.fullest, fullest, "the fullest zone of %d stores", c.stores)
 		assert.Equal(t, c.emptiest, emptiest, "the emptiest zone of %d stores", c.stores)
 	}
@@ -83,7 +83,7 @@ func TestKV19StoresAreSpreadAgainWhenTheSpecSaysSo(t *testing.T) {
 	whole := rig.Key{Kind: v1alpha1.KindTidbCluster, Name: cluster.Name}
 	r.AwaitConverged(whole)
 	open(true)
-	fullest, emptiest := zones(t, api, r.Namespace(), cluster.Name+"-tikv")
+	fullest, emptiest := nodeZones(t, api, r.Namespace(), cluster.Name+"-tikv")
 	require.Equal(t, []int{3, 0}, []int{fullest, emptiest})
 	cluster.Spec.TiKV[0].Rebalance = "zone"
 	r.Apply(cluster.DeepCopy())
@@ -97,12 +97,12 @@ func TestKV19StoresAreSpreadAgainWhenTheSpecSaysSo(t *testing.T) {
 		return nil
 	})
 	r.AwaitConverged(whole)
-	fullest, emptiest = zones(t, api, r.Namespace(), cluster.Name+"-tikv")
+	fullest, emptiest = nodeZones(t, api, r.Namespace(), cluster.Name+"-tikv")
 	assert.Equal(t, []int{2, 2}, []int{fullest, emptiest})
 }
 
-// zones returns how many pods of a group the fullest and the emptiest zone have.
-func zones(t *testing.T, api client.Client, namespace, group string) (fullest, emptiest int) {
+// nodeZones returns how many pods of a group the fullest and the emptiest zone have.
+func nodeZones(t *testing.T, api client.Client, namespace, group string) (fullest, emptiest int) {
 	t.Helper()
 	var pods corev1.PodList
 	var nodes corev1.NodeList

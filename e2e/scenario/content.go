@@ -27,8 +27,8 @@ type content struct {
 	names     []string // old and new, by turns
 }
 
-// contents looks at everything that is named after what it holds.
-func contents(o objects.Set, namespace string) (content, error) {
+// readContent looks at everything that is named after what it holds.
+func readContent(o objects.Set, namespace string) (content, error) {
 	c := content{namespace: namespace}
 	for _, key := range o.Keys() {
 		c.names = append(c.names, string(o.Get(key.Kind, key.Name).GetUID()), "UID of "+key.String())
@@ -42,7 +42,7 @@ func contents(o objects.Set, namespace string) (content, error) {
 		if err != nil {
 			return content{}, fmt.Errorf("read %s: %w", key, err)
 		}
-		c.rename(suffix(key.Name), data)
+		c.rename(hashSuffix(key.Name), data)
 	}
 	for _, key := range o.Keys() {
 		if key.Kind != kindRevision {
@@ -84,7 +84,7 @@ func (c *content) revision(object *unstructured.Unstructured) error {
 		return err
 	}
 	c.rename(hash, rendering)
-	c.rename(suffix(object.GetName()), all)
+	c.rename(hashSuffix(object.GetName()), all)
 	return nil
 }
 
@@ -106,8 +106,8 @@ func (c *content) text(v any) (string, error) {
 	return strings.NewReplacer(append(c.names, c.namespace, "NAMESPACE")...).Replace(string(text)), nil
 }
 
-// suffix is what stands behind the last dash of a name, if that is a hash.
-func suffix(name string) string {
+// hashSuffix is what stands behind the last dash of a name, if that is a hash.
+func hashSuffix(name string) string {
 	last := name[strings.LastIndex(name, "-")+1:]
 	if _, err := hex.DecodeString(last); err != nil || len(last) < 8 {
 		return ""

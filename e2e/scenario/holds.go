@@ -239,18 +239,18 @@ func (h Holds) checkExistence(o objects.Set, deleted map[objects.Key]types.UID) 
 	}
 	if h.OnlyClaims {
 		for _, key := range o.Keys() {
-			if object := o.Get(key.Kind, key.Name); ours(object) && key.Kind != kindClaim {
+			if object := o.Get(key.Kind, key.Name); isSuiteObject(object) && key.Kind != kindClaim {
 				return fmt.Errorf("%s is still there: %s", key, objects.Describe(object))
 			}
 		}
 	}
 	for what, want := range h.Count {
-		if have := count(o, what); have != want {
+		if have := countObjects(o, what); have != want {
 			return fmt.Errorf("there are %d × %s, not %d", have, what, want)
 		}
 	}
 	for what, want := range h.AtLeast {
-		if have := count(o, what); have < want {
+		if have := countObjects(o, what); have < want {
 			return fmt.Errorf("there are %d × %s, not %d", have, what, want)
 		}
 	}
@@ -268,7 +268,7 @@ func (s Says) check(o objects.Set) error {
 		return nil
 	case s.Absent:
 		return fmt.Errorf("%s has a condition %s: %s", s.Object, s.Condition, objects.Describe(object))
-	case !objects.Current(object, c):
+	case !objects.IsCurrent(object, c):
 		return fmt.Errorf("%s has no current condition %s, but %s", s.Object, s.Condition, objects.Describe(object))
 	case s.Status != "" && string(c.Status) != s.Status, s.Reason != "" && c.Reason != s.Reason:
 		return fmt.Errorf("%s: %s is %s (%s: %s)", s.Object, s.Condition, c.Status, c.Reason, c.Message)
@@ -297,7 +297,7 @@ func (f Field) check(o objects.Set) error {
 		return fmt.Errorf("%s does not exist", f.Object)
 	}
 	have := ""
-	if value := at(object.Object, strings.Split(f.Path, ".")); value != nil {
+	if value := findValue(object.Object, strings.Split(f.Path, ".")); value != nil {
 		have = fmt.Sprint(value)
 	}
 	if have != f.Is {
@@ -306,9 +306,9 @@ func (f Field) check(o objects.Set) error {
 	return nil
 }
 
-// at follows a path through maps by key and through lists by index; nil if it
+// findValue follows a path through maps by key and through lists by index; nil if it
 // leads nowhere.
-func at(value any, path []string) any {
+func findValue(value any, path []string) any {
 	for n, step := range path {
 		switch v := value.(type) {
 		case map[string]any:
@@ -329,13 +329,13 @@ func at(value any, path []string) any {
 	return value
 }
 
-// count counts the objects of a kind whose names begin with what stands behind it.
-func count(o objects.Set, what string) int {
+// countObjects counts the objects of a kind whose names begin with what stands behind it.
+func countObjects(o objects.Set, what string) int {
 	kind, prefix, _ := strings.Cut(what, " ")
 	return len(o.Names(kind, prefix))
 }
 
-// ours says whether an object is of the suite's kinds, or made by it.
-func ours(object *unstructured.Unstructured) bool {
+// isSuiteObject says whether an object is of the suite's kinds, or made by it.
+func isSuiteObject(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().Group == v1alpha1.GroupName || object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
 }

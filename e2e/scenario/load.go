@@ -69,11 +69,11 @@ func Find(name string) (Scenario, error) {
 // Parse reads a scenario and checks what can be checked without a world.
 func Parse(text []byte) (Scenario, error) {
 	var s Scenario
-	if err := decode(text, &s); err != nil {
+	if err := decodeYAML(text, &s); err != nil {
 		return Scenario{}, err
 	}
 	for _, name := range s.Use {
-		shared, err := manifests(name)
+		shared, err := readManifests(name)
 		if err != nil {
 			return Scenario{}, err
 		}
@@ -90,8 +90,8 @@ func Parse(text []byte) (Scenario, error) {
 	return s, s.validate()
 }
 
-// decode reads YAML, in which no field is unknown or given twice.
-func decode(text []byte, into any) error {
+// decodeYAML reads YAML, in which no field is unknown or given twice.
+func decodeYAML(text []byte, into any) error {
 	converted, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return err
@@ -100,21 +100,21 @@ func decode(text []byte, into any) error {
 	return errors.Join(append(strict, err)...)
 }
 
-// manifests reads manifests that several scenarios share.
-func manifests(name string) (map[string]Manifest, error) {
+// readManifests reads manifests that several scenarios share.
+func readManifests(name string) (map[string]Manifest, error) {
 	text, err := scenarios.Files.ReadFile(path.Join("manifests", name+".yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
 	out := map[string]Manifest{}
-	if err := decode(text, &out); err != nil {
+	if err := decodeYAML(text, &out); err != nil {
 		return nil, fmt.Errorf("read manifests %s: %w", name, err)
 	}
 	return out, nil
 }
 
-// sample reads the objects of a file of deploy/samples.
-func sample(name string) ([]*unstructured.Unstructured, error) {
+// readSample reads the objects of a file of deploy/samples.
+func readSample(name string) ([]*unstructured.Unstructured, error) {
 	files, err := deploy.Samples()
 	if err != nil {
 		return nil, fmt.Errorf("open samples: %w", err)
@@ -146,11 +146,11 @@ func (s Scenario) validate() error {
 			return fmt.Errorf("manifest %s has no apiVersion, kind or metadata.name", name)
 		}
 	}
-	if err := known(s.Options.Absent); err != nil {
+	if err := checkOperators(s.Options.Absent); err != nil {
 		return err
 	}
 	if s.Options.Fault != "" {
-		if fault, err := faults.Parse(s.Options.Fault); err != nil || !fault.Kind.AtEvent() {
+		if fault, err := faults.Parse(s.Options.Fault); err != nil || !fault.Kind.StrikesAtEvent() {
 			return fmt.Errorf("fault %q is none of a watch: %w", s.Options.Fault, err)
 		}
 	}
@@ -176,7 +176,7 @@ func (s Scenario) validateStep(step Step) error {
 	apply := slices.Clone(step.Apply)
 	if step.Permute != nil {
 		apply = append(apply, step.Permute.Apply...)
-		if err := known(step.Permute.Start); err != nil {
+		if err := checkOperators(step.Permute.Start); err != nil {
 			return err
 		}
 		if step.Permute.Sample < 1 {
@@ -198,7 +198,7 @@ func (s Scenario) validateStep(step Step) error {
 		if !strings.HasSuffix(name, ".yaml") {
 			return fmt.Errorf("there is no manifest %q", name)
 		}
-		if _, err := sample(name); err != nil {
+		if _, err := readSample(name); err != nil {
 			return err
 		}
 	}
@@ -216,11 +216,11 @@ func (s Scenario) validateStep(step Step) error {
 			return fmt.Errorf("operation %s: %w", o.Name, err)
 		}
 	}
-	return known(slices.Concat(step.Start, step.Stop, step.Restart))
+	return checkOperators(slices.Concat(step.Start, step.Stop, step.Restart))
 }
 
-// known is content when every operator is one.
-func known(names []string) error {
+// checkOperators is content when every operator is one.
+func checkOperators(names []string) error {
 	for _, name := range names {
 		if name != All && !slices.Contains(Operators(), name) {
 			return fmt.Errorf("no operator is called %q", name)

@@ -34,7 +34,7 @@ type Object struct {
 // by chance is left out, and the namespace's name is replaced, also in what was
 // hashed for a name.
 func Outcome(o objects.Set, namespace string) ([]Object, error) {
-	c, err := contents(o, namespace)
+	c, err := readContent(o, namespace)
 	if err != nil {
 		return nil, fmt.Errorf("normalise names: %w", err)
 	}
@@ -75,7 +75,7 @@ func (c content) normalise(object *unstructured.Unstructured) (Object, error) {
 			spec[field] = value
 		}
 	}
-	for _, path := range generated(object.GetKind()) {
+	for _, path := range generatedFields(object.GetKind()) {
 		unstructured.RemoveNestedField(spec, strings.Split(path, ".")...)
 	}
 	out.Spec = spec
@@ -86,9 +86,9 @@ func (c content) normalise(object *unstructured.Unstructured) (Object, error) {
 	return out, nil
 }
 
-// generated are the fields that Kubernetes fills in by chance, and those that
+// generatedFields are the fields that Kubernetes fills in by chance, and those that
 // tell who holds something at the moment.
-func generated(kind string) []string {
+func generatedFields(kind string) []string {
 	switch kind {
 	case kindPod:
 		return []string{"spec.nodeName"}

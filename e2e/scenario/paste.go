@@ -92,7 +92,7 @@ func (r *runner) read(ctx context.Context, p Paste) (message string, command rem
 		})
 		return message, command, err
 	}
-	err = untold(ctx, func(ctx context.Context) error { // who waits for objects is not told of Events
+	err = pollDatabase(ctx, func(ctx context.Context) error { // who waits for objects is not told of Events
 		var list eventsv1.EventList
 		if err := r.world.User().List(ctx, &list, client.InNamespace(r.world.Namespace())); err != nil {
 			return fmt.Errorf("list Events: %w", err)
@@ -115,10 +115,10 @@ func (p Paste) message(o objects.Set) string {
 		return ""
 	}
 	if p.Path != "" {
-		message, _ := at(object.Object, strings.Split(p.Path, ".")).(string)
+		message, _ := findValue(object.Object, strings.Split(p.Path, ".")).(string)
 		return message
 	}
-	if c := objects.Condition(object, p.Condition); objects.Current(object, c) {
+	if c := objects.Condition(object, p.Condition); objects.IsCurrent(object, c) {
 		return c.Message
 	}
 	return ""
@@ -202,15 +202,15 @@ func (r *runner) edited(ctx context.Context, p Paste, message string, c remedy.C
 	live.SetManagedFields(nil)
 	for _, e := range p.Edit {
 		// Only of our kinds are fields named by paths.
-		named := remedy.Fields(message)
+		named := remedy.FindFields(message)
 		if !slices.ContainsFunc(named, func(f remedy.Field) bool { return e.Field == f.Path || strings.HasPrefix(e.Field, f.Path+".") }) && groupOf(live.GetKind()) != "" {
 			return nil, fmt.Errorf("the message names %v, not %s: %s", named, e.Field, message)
 		}
-		value, err := plain(e.Value)
+		value, err := toJSONValue(e.Value)
 		if err != nil {
 			return nil, err
 		}
-		if !remedy.Set(live.Object, remedy.Steps(e.Field), value) {
+		if !remedy.TrySet(live.Object, remedy.SplitPath(e.Field), value) {
 			return nil, fmt.Errorf("%s %s has no %s", live.GetKind(), live.GetName(), e.Field)
 		}
 	}
@@ -221,8 +221,8 @@ func (r *runner) edited(ctx context.Context, p Paste, message string, c remedy.C
 	return text, nil
 }
 
-// plain returns a value as JSON has it.
-func plain(value any) (any, error) {
+// toJSONValue returns a value as JSON has it.
+func toJSONValue(value any) (any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("write value: %w", err)

@@ -92,10 +92,10 @@ func (r Result) Differences(undisturbed Result) []string {
 	return out
 }
 
-// replacements is how often pods were replaced whose names begin with prefix.
-func replacements(uids map[objects.Key][]types.UID, prefix string) int {
+// countReplacements is how often pods were replaced whose names begin with prefix.
+func countReplacements(uids map[objects.Key][]types.UID, prefix string) int {
 	out := 0
-	for name, n := range Restarts(uids) {
+	for name, n := range CountRestarts(uids) {
 		if strings.HasPrefix(name, prefix) {
 			out += n
 		}
@@ -103,8 +103,8 @@ func replacements(uids map[objects.Key][]types.UID, prefix string) int {
 	return out
 }
 
-// Restarts is how often each pod was replaced, by the UIDs that each object had.
-func Restarts(uids map[objects.Key][]types.UID) map[string]int {
+// CountRestarts is how often each pod was replaced, by the UIDs that each object had.
+func CountRestarts(uids map[objects.Key][]types.UID) map[string]int {
 	out := map[string]int{}
 	for key, all := range uids {
 		if key.Kind == kindPod && len(all) > 1 {

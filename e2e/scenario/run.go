@@ -80,7 +80,7 @@ func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
 	seen := w.Observed()
 	result = Result{
 		Scenario: s.Name, Took: time.Since(begin),
-		Restarts: Restarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
+		Restarts: CountRestarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
 		Workload: r.reported, Tried: seen.Tried, Pasted: r.pasted,
 	}
 	if err == nil {
@@ -202,7 +202,7 @@ func (r *runner) crash(ctx context.Context, c Crash) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.scenario.within(0))
 	defer cancel()
-	return r.world.Crash(ctx, string(pod), max(1, c.Times)*sign(c.Times))
+	return r.world.Crash(ctx, string(pod), max(1, c.Times)*signOf(c.Times))
 }
 
 // query runs a statement and looks at what it says.
@@ -242,7 +242,7 @@ func (r *runner) ask(ctx context.Context, q SQL) (string, error) {
 	return r.world.Query(ctx, q)
 }
 
-func sign(n int) int {
+func signOf(n int) int {
 	if n < 0 {
 		return -1
 	}
@@ -256,7 +256,7 @@ func (r *runner) await(ctx context.Context, a Await) error {
 	defer cancel()
 	proves := false
 	holds := func(o objects.Set) error {
-		proves = slices.ContainsFunc(a.Says, func(s Says) bool { return r.proof.Of(s.message(o)) })
+		proves = slices.ContainsFunc(a.Says, func(s Says) bool { return r.proof.Covers(s.message(o)) })
 		return a.Holds.check(o, r.deleted)
 	}
 	if err := r.world.Await(ctx, holds); err != nil {
@@ -266,24 +266,24 @@ func (r *runner) await(ctx context.Context, a Await) error {
 		r.world.Observed() // which ends when the commands that stand have been tried
 	}
 	if a.Replicated || len(a.pods()) > 0 {
-		if err := untold(ctx, func(ctx context.Context) error { return a.placed(ctx, r.world) }); err != nil {
+		if err := pollDatabase(ctx, func(ctx context.Context) error { return a.placed(ctx, r.world) }); err != nil {
 			return err
 		}
 	}
 	if len(a.Folders) > 0 {
-		if err := untold(ctx, func(ctx context.Context) error { return a.stored(ctx, r.world) }); err != nil {
+		if err := pollDatabase(ctx, func(ctx context.Context) error { return a.stored(ctx, r.world) }); err != nil {
 			return err
 		}
 	}
 	if len(a.Shows) > 0 {
-		if err := untold(ctx, func(ctx context.Context) error { return r.shows(ctx, a.Shows) }); err != nil {
+		if err := pollDatabase(ctx, func(ctx context.Context) error { return r.shows(ctx, a.Shows) }); err != nil {
 			return err
 		}
 	}
 	if len(a.Settings) == 0 {
 		return nil
 	}
-	if err := untold(ctx, func(ctx context.Context) error { return r.settings(ctx, a.Settings) }); err != nil {
+	if err := pollDatabase(ctx, func(ctx context.Context) error { return r.settings(ctx, a.Settings) }); err != nil {
 		return err
 	}
 	// A change may not have been seen yet when the objects were looked at: members have
@@ -303,8 +303,8 @@ func (r *runner) settings(ctx context.Context, wanted map[string]map[string]stri
 	return nil
 }
 
-// untold waits for something in the database, which tells nobody when it is so.
-func untold(ctx context.Context, so func(context.Context) error) error {
+// pollDatabase waits for something in the database, which tells nobody when it is so.
+func pollDatabase(ctx context.Context, so func(context.Context) error) error {
 	ticker := time.NewTicker(again)
 	defer ticker.Stop()
 	for {
@@ -332,13 +332,13 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 		return err
 	}
 	if e.Restarts != nil {
-		differences := Result{Restarts: Restarts(seen.UIDs)}.Differences(Result{Restarts: *e.Restarts})
+		differences := Result{Restarts: CountRestarts(seen.UIDs)}.Differences(Result{Restarts: *e.Restarts})
 		for _, difference := range differences {
 			last = errors.Join(last, errors.New(strings.ReplaceAll(difference, "undisturbed", "expected")))
 		}
 	}
 	for prefix, want := range e.Replacements {
-		if have := replacements(seen.UIDs, prefix); have != want {
+		if have := countReplacements(seen.UIDs, prefix); have != want {
 			last = errors.Join(last, fmt.Errorf("pods %s* were replaced %d times, not %d", prefix, have, want))
 		}
 	}
@@ -366,13 +366,13 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 		}
 	}
 	if e.Upgrades != nil {
-		last = errors.Join(last, upgrades(seen, *e.Upgrades))
+		last = errors.Join(last, checkUpgrades(seen, *e.Upgrades))
 	}
 	return last
 }
 
-// upgrades looks at what TiDB was told of upgrades.
-func upgrades(seen Observed, want int) error {
+// checkUpgrades looks at what TiDB was told of upgrades.
+func checkUpgrades(seen Observed, want int) error {
 	var errs []error
 	ended := 0
 	for group, told := range seen.Upgrades {

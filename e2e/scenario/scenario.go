@@ -155,7 +155,7 @@ func (s Scenario) text() (string, error) {
 		}
 	}
 	for _, name := range sampleNames.FindAllString(string(steps), -1) {
-		objects, err := sample(strings.Trim(name, `"`))
+		objects, err := readSample(strings.Trim(name, `"`))
 		if err != nil {
 			return "", err
 		}
@@ -179,7 +179,7 @@ func (s Scenario) within(said time.Duration) time.Duration {
 // objects returns what a name of an apply step stands for.
 func (s Scenario) objects(name string) ([]*unstructured.Unstructured, error) {
 	if strings.HasSuffix(name, ".yaml") {
-		return sample(name)
+		return readSample(name)
 	}
 	object := &unstructured.Unstructured{Object: s.Manifests[name]}
 	return []*unstructured.Unstructured{object.DeepCopy()}, nil

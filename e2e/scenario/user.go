@@ -138,7 +138,7 @@ func (r *runner) fill(ctx context.Context, text []byte) ([]byte, error) {
 			failed = fmt.Errorf("read %s: %w", found, err)
 			return nil
 		}
-		return fmt.Append(nil, at(object.Object, strings.Split(string(part[3]), ".")))
+		return fmt.Append(nil, findValue(object.Object, strings.Split(string(part[3]), ".")))
 	})
 	return filled, failed
 }

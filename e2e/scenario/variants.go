@@ -23,14 +23,14 @@ func (s Scenario) Variants(all bool) []Scenario {
 	for _, name := range p.Start {
 		parts, labels = append(parts, Step{Start: []string{name}}), append(labels, name)
 	}
-	orders := factorial(len(parts))
+	orders := computeFactorial(len(parts))
 	n := orders
 	if !all {
 		n = min(n, p.Sample)
 	}
 	var out []Scenario
 	for i := range n {
-		order := permutation(len(parts), i*orders/n)
+		order := nthPermutation(len(parts), i*orders/n)
 		variant := s
 		variant.Steps = slices.Clone(s.Steps[:at])
 		var names []string
@@ -45,7 +45,7 @@ func (s Scenario) Variants(all bool) []Scenario {
 	return out
 }
 
-func factorial(n int) int {
+func computeFactorial(n int) int {
 	out := 1
 	for i := 2; i <= n; i++ {
 		out *= i
@@ -53,16 +53,16 @@ func factorial(n int) int {
 	return out
 }
 
-// permutation returns the permutation of n things that has a rank in
+// nthPermutation returns the permutation of n things that has a rank in
 // lexicographic order.
-func permutation(n, rank int) []int {
+func nthPermutation(n, rank int) []int {
 	left := make([]int, n)
 	for i := range left {
 		left[i] = i
 	}
 	out := make([]int, 0, n)
 	for i := n; i > 0; i-- {
-		at := rank / factorial(i-1) % i
+		at := rank / computeFactorial(i-1) % i
 		out = append(out, left[at])
 		left = slices.Delete(left, at, at+1)
 	}

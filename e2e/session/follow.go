@@ -38,7 +38,7 @@ func (s *Session) Follow(ctx context.Context, namespace string, see func([]*tree
 		if err != nil {
 			return fmt.Errorf("watch namespace %s: %w", namespace, err)
 		}
-		if _, err := informer.AddEventHandler(notify(changed)); err != nil {
+		if _, err := informer.AddEventHandler(notifyHandler(changed)); err != nil {
 			return fmt.Errorf("watch namespace %s: %w", namespace, err)
 		}
 	}
@@ -48,7 +48,7 @@ func (s *Session) Follow(ctx context.Context, namespace string, see func([]*tree
 		return fmt.Errorf("watch namespace %s: %w", namespace, context.Cause(ctx))
 	}
 	for {
-		objects, err := read(ctx, c)
+		objects, err := readObjects(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -73,11 +73,11 @@ func (s *Session) Follow(ctx context.Context, namespace string, see func([]*tree
 
 // Trees reads the objects of a namespace once.
 func (s *Session) Trees(ctx context.Context, namespace string) ([]*tree.Node, error) {
-	objects, err := read(ctx, s.Client, client.InNamespace(namespace))
+	objects, err := readObjects(ctx, s.Client, client.InNamespace(namespace))
 	return tree.Build(objects), err
 }
 
-func notify(changed chan<- struct{}) toolscache.ResourceEventHandler {
+func notifyHandler(changed chan<- struct{}) toolscache.ResourceEventHandler {
 	signal := func() {
 		select {
 		case changed <- struct{}{}:
@@ -91,7 +91,7 @@ func notify(changed chan<- struct{}) toolscache.ResourceEventHandler {
 	}
 }
 
-func read(ctx context.Context, r client.Reader, options ...client.ListOption) (tree.Objects, error) {
+func readObjects(ctx context.Context, r client.Reader, options ...client.ListOption) (tree.Objects, error) {
 	var o tree.Objects
 	var clusters v1alpha1.TidbClusterList
 	var instances v1alpha1.InstanceList

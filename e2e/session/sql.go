@@ -23,7 +23,7 @@ func Login(address string) *mysql.Config {
 // Ask makes a connection of its own and returns the first column of a statement's
 // first row, as text.
 func Ask(ctx context.Context, login *mysql.Config, statement string) (answer string, err error) {
-	err = connected(ctx, login, func(ctx context.Context, db *sql.DB) error {
+	err = runWithConnection(ctx, login, func(ctx context.Context, db *sql.DB) error {
 		return db.QueryRowContext(ctx, statement).Scan(&answer)
 	})
 	return answer, err
@@ -31,13 +31,13 @@ func Ask(ctx context.Context, login *mysql.Config, statement string) (answer str
 
 // Execute makes a connection of its own and runs a statement whose rows nobody wants.
 func Execute(ctx context.Context, login *mysql.Config, statement string) error {
-	return connected(ctx, login, func(ctx context.Context, db *sql.DB) error {
+	return runWithConnection(ctx, login, func(ctx context.Context, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, statement)
 		return err
 	})
 }
 
-func connected(ctx context.Context, login *mysql.Config, do func(context.Context, *sql.DB) error) (err error) {
+func runWithConnection(ctx context.Context, login *mysql.Config, do func(context.Context, *sql.DB) error) (err error) {
 	connector, err := mysql.NewConnector(login)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", login.Addr, err)

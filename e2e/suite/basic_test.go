@@ -51,7 +51,7 @@ func TestATidbClusterFromNothingToReady(t *testing.T) {
 		_, err := shared.session.Kubectl(t.Context(), "delete", "pod", "-n", ns, "basic-tikv-1", "basic-pd-2", "basic-tidb-0")
 		require.NoError(t, err)
 		await(t, ns, "pod basic-tikv-1 replaced and everything Ready", func(nodes []*tree.Node) bool {
-			return instance(t, ns, "basic-tikv-1").Status.PodUID != before.Status.PodUID && tree.Done(nodes)
+			return instance(t, ns, "basic-tikv-1").Status.PodUID != before.Status.PodUID && tree.IsAllGood(nodes)
 		})
 		assert.Equal(t, before.Status.Member.ID, instance(t, ns, "basic-tikv-1").Status.Member.ID)
 		assert.Equal(t, id, clusterID(t, ns))

@@ -40,7 +40,7 @@ func dayTwo(t *testing.T, ns string) {
 					return false
 				}
 			}
-			return tree.Done(nodes)
+			return tree.IsAllGood(nodes)
 		})
 		asked, failed := clients.stop()
 		t.Logf("rolled in %s; %d connections made meanwhile, %d failed", time.Since(began).Round(100*time.Millisecond), asked, len(failed))
@@ -65,7 +65,7 @@ func dayTwo(t *testing.T, ns string) {
 		before := instance(t, ns, "basic-tikv-0")
 		signal(t, ns, "basic-tikv-0", syscall.SIGKILL)
 		await(t, ns, "basic-tikv-0 restarted and everything Ready", func(nodes []*tree.Node) bool {
-			return restarts(t, ns, "basic-tikv-0") > 0 && tree.Done(nodes)
+			return restarts(t, ns, "basic-tikv-0") > 0 && tree.IsAllGood(nodes)
 		})
 		after := instance(t, ns, "basic-tikv-0")
 		assert.Equal(t, before.Status.PodUID, after.Status.PodUID, "the pod stays")
@@ -83,7 +83,7 @@ func dayTwo(t *testing.T, ns string) {
 			"--pod-selector", v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedBy, "--timeout=150s")
 		require.NoError(t, err)
 		await(t, ns, "everything Ready elsewhere", func(nodes []*tree.Node) bool {
-			return tree.Done(nodes) && !nodesOf(t, ns, "")[node]
+			return tree.IsAllGood(nodes) && !nodesOf(t, ns, "")[node]
 		})
 		t.Logf("drained and Ready elsewhere after %s", time.Since(began).Round(100*time.Millisecond))
 		untouched(t, ns, node, elsewhere)
@@ -97,7 +97,7 @@ func scaleTiKV(t *testing.T, ns string, replicas int) {
 	patch(t, ns, fmt.Sprintf(`[{"op":"replace","path":"/spec/tikv/0/replicas","value":%d}]`, replicas))
 	await(t, ns, fmt.Sprintf("%d stores", replicas), func(nodes []*tree.Node) bool {
 		g := find(nodes, "TiKVGroup", "basic-tikv")
-		return g != nil && len(g.Children) == replicas && tree.Done(nodes)
+		return g != nil && len(g.Children) == replicas && tree.IsAllGood(nodes)
 	})
 }
 
@@ -130,7 +130,7 @@ func podOf(t *testing.T, ns, name string) *corev1.Pod {
 // restarts is how often the containers of a pod were started again.
 func restarts(t *testing.T, ns, pod string) int32 {
 	t.Helper()
-	return containers.Restarts(podOf(t, ns, pod))
+	return containers.CountRestarts(podOf(t, ns, pod))
 }
 
 // signal sends a signal to the main process of a pod, which is a process of this

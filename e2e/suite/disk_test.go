@@ -56,7 +56,7 @@ func fillsDisk(t *testing.T, ns string) {
 	require.NoError(t, disks.FreeDisk(ctx, node))
 	back := time.Now()
 	await(t, ns, "everything Ready again", func(trees []*tree.Node) bool {
-		return tree.Done(trees) && instance(t, ns, store).Status.NodeName == node
+		return tree.IsAllGood(trees) && instance(t, ns, store).Status.NodeName == node
 	})
 	t.Logf("everything was Ready %s after there was room", time.Since(back).Round(100*time.Millisecond))
 	untouched(t, ns, node, elsewhere)

@@ -45,7 +45,7 @@ func losesNode(t *testing.T, ns string) {
 	require.NoError(t, nodes.StartNode(ctx, node))
 	back := time.Now()
 	await(t, ns, "everything Ready again", func(trees []*tree.Node) bool {
-		return tree.Done(trees) && instance(t, ns, "basic-tikv-1").Status.PodUID != ""
+		return tree.IsAllGood(trees) && instance(t, ns, "basic-tikv-1").Status.PodUID != ""
 	})
 	t.Logf("everything was Ready %s after the node was back", time.Since(back).Round(100*time.Millisecond))
 	assert.Equal(t, id, clusterID(t, ns))
@@ -72,7 +72,7 @@ func losesNodeForGood(t *testing.T, ns string) {
 	_, err := shared.session.Kubectl(ctx, "delete", "node", node)
 	require.NoError(t, err)
 	await(t, ns, "everything Ready elsewhere", func(trees []*tree.Node) bool {
-		return tree.Done(trees) && !nodesOf(t, ns, "")[node]
+		return tree.IsAllGood(trees) && !nodesOf(t, ns, "")[node]
 	})
 	t.Logf("everything was Ready elsewhere %s after the node's deletion", time.Since(gone).Round(100*time.Millisecond))
 	untouched(t, ns, node, elsewhere)

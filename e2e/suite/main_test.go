@@ -178,7 +178,7 @@ func awaitAll(t *testing.T, namespace string, n int) []*tree.Node {
 	var last []*tree.Node
 	await(t, namespace, fmt.Sprintf("%d trees, all Ready", n), func(nodes []*tree.Node) bool {
 		last = nodes
-		return len(nodes) == n && tree.Done(nodes)
+		return len(nodes) == n && tree.IsAllGood(nodes)
 	})
 	return last
 }

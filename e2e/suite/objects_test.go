@@ -23,7 +23,7 @@ import (
 // awaitReady waits until whatever is in the namespace is Ready.
 func awaitReady(t *testing.T, namespace string) {
 	t.Helper()
-	await(t, namespace, "everything Ready", func(nodes []*tree.Node) bool { return len(nodes) > 0 && tree.Done(nodes) })
+	await(t, namespace, "everything Ready", func(nodes []*tree.Node) bool { return len(nodes) > 0 && tree.IsAllGood(nodes) })
 }
 
 // idleTime is how long an idle cluster is looked at: IDLE, else half a minute.

@@ -44,7 +44,7 @@ func dies(t *testing.T, ns, name string) []failure {
 	began := time.Now()
 	signal(t, ns, name, syscall.SIGKILL)
 	await(t, ns, name+" restarted and everything Ready", func(nodes []*tree.Node) bool {
-		return restarts(t, ns, name) > started && tree.Done(nodes)
+		return restarts(t, ns, name) > started && tree.IsAllGood(nodes)
 	})
 	asked, failed := clients.stop()
 	t.Logf("%s was killed, and everything Ready after %s; %d connections made meanwhile, %d failed", name, time.Since(began).Round(100*time.Millisecond), asked, len(failed))

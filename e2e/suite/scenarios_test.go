@@ -84,7 +84,7 @@ func keep(t *testing.T, result scenario.Result) {
 	}
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	commit, err := document.Commit(t.Context(), root)
+	commit, err := document.DescribeCommit(t.Context(), root)
 	require.NoError(t, err)
 	dir, err := results.Dir()
 	require.NoError(t, err)

@@ -31,20 +31,20 @@ const (
 	checksum     = "SELECT COUNT(*), CAST(COALESCE(SUM(CRC32(content)), 0) AS SIGNED) FROM numbers"
 )
 
-// read reads everything in one transaction.
-func read(ctx context.Context, conn *sql.Conn, accounts int) (contents, error) {
+// readContents reads everything in one transaction.
+func readContents(ctx context.Context, conn *sql.Conn, accounts int) (contents, error) {
 	c := contents{numbers: map[row]int{}, transfers: map[row]int{}, booked: map[int]int64{}}
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return c, fmt.Errorf("begin transaction: %w", err)
 	}
-	if err := each(ctx, conn, allNumbers, c.numberRow); err != nil {
+	if err := scanRows(ctx, conn, allNumbers, c.numberRow); err != nil {
 		return c, fmt.Errorf("read numbers: %w", err)
 	}
-	if err := each(ctx, conn, allTransfers, func(rows *sql.Rows) error { return c.transfer(rows, accounts) }); err != nil {
+	if err := scanRows(ctx, conn, allTransfers, func(rows *sql.Rows) error { return c.transfer(rows, accounts) }); err != nil {
 		return c, fmt.Errorf("read transfers: %w", err)
 	}
 	var err error
-	if c.balances, err = balances(ctx, conn); err != nil {
+	if c.balances, err = readBalances(ctx, conn); err != nil {
 		return c, fmt.Errorf("read accounts: %w", err)
 	}
 	if err := conn.QueryRowContext(ctx, sumBalances).Scan(&c.number, &c.total); err != nil {
@@ -120,7 +120,7 @@ type Checked struct {
 // as it has to be; each lost, doubled or foreign row once in the life of the workload. Reading is repeated until it succeeds or ctx
 // ends, which is an error: then nothing is known.
 func (r *Run) Check(ctx context.Context) (out Checked, err error) {
-	err = repeat(ctx, func() (err error) {
+	err = repeatUntilSuccess(ctx, func() (err error) {
 		out, err = r.check(ctx)
 		return err
 	})
@@ -141,7 +141,7 @@ func (r *Run) check(ctx context.Context) (out Checked, err error) {
 		}
 	}()
 	numbers, transfers := r.numbers.state(), r.transfers.state()
-	found, err := read(ctx, conn, r.config.Accounts)
+	found, err := readContents(ctx, conn, r.config.Accounts)
 	if err != nil {
 		return out, err
 	}
@@ -152,14 +152,14 @@ func (r *Run) check(ctx context.Context) (out Checked, err error) {
 		case err == nil:
 		case strings.Contains(err.Error(), "syntax error"):
 			notes = append(notes, "the server knows no ADMIN CHECK TABLE")
-		case answered(err):
+		case isServerError(err):
 			wrong = append(wrong, fmt.Sprintf("ADMIN CHECK TABLE %s: %v", table, err))
 		default:
 			return out, fmt.Errorf("check table %s: %w", table, err)
 		}
 	}
-	ofNumbers := compare(found.numbers, numbers, r.numbers.state())
-	ofTransfers := compare(found.transfers, transfers, r.transfers.state())
+	ofNumbers := compareRows(found.numbers, numbers, r.numbers.state())
+	ofTransfers := compareRows(found.transfers, transfers, r.transfers.state())
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	for _, note := range notes {

@@ -21,8 +21,8 @@ const (
 	dialAgain = 100 * time.Millisecond
 )
 
-// open returns the database of a workload. It keeps no connections: whoever takes one has a new one.
-func open(c Config, database string) (*sql.DB, error) {
+// openDatabase returns the database of a workload. It keeps no connections: whoever takes one has a new one.
+func openDatabase(c Config, database string) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.Net, config.Timeout, config.DBName = "tcp", dialLimit, database
 	config.InterpolateParams = true // a statement is one packet, so that it is sent or not
@@ -44,19 +44,19 @@ func open(c Config, database string) (*sql.DB, error) {
 	return db, nil
 }
 
-// unsent says whether an error proves that nothing of the statement was written to the
+// isUnsent says whether an error proves that nothing of the statement was written to the
 // connection.
-func unsent(err error) bool { return errors.Is(err, driver.ErrBadConn) }
+func isUnsent(err error) bool { return errors.Is(err, driver.ErrBadConn) }
 
-// answered says whether an error is the server's answer, after which the connection can
+// isServerError says whether an error is the server's answer, after which the connection can
 // be used on.
-func answered(err error) bool {
+func isServerError(err error) bool {
 	var said *mysql.MySQLError
 	return errors.As(err, &said)
 }
 
 // open says whether the server has the connection still open, as far as this machine knows.
-func stale(ctx context.Context, conn *sql.Conn) bool {
+func isStale(ctx context.Context, conn *sql.Conn) bool {
 	err := conn.Raw(func(c any) error {
 		resetter, ok := c.(driver.SessionResetter)
 		if !ok {
@@ -88,7 +88,7 @@ func (c *client) ready(ctx context.Context) (*sql.Conn, error) {
 		switch {
 		case c.lifetime > 0 && time.Since(c.born) >= c.lifetime:
 			c.drop()
-		case stale(ctx, c.conn):
+		case isStale(ctx, c.conn):
 			c.drop()
 			c.reconnected()
 		}
@@ -96,7 +96,7 @@ func (c *client) ready(ctx context.Context) (*sql.Conn, error) {
 	if c.conn != nil {
 		return c.conn, nil
 	}
-	err := repeat(ctx, func() error {
+	err := repeatUntilSuccess(ctx, func() error {
 		conn, err := c.db.Conn(ctx)
 		if err == nil {
 			c.conn, c.prepared, c.born = conn, map[string]*sql.Stmt{}, time.Now()
@@ -126,7 +126,7 @@ func (c *client) statement(ctx context.Context, text string) (*sql.Stmt, error) 
 
 // after closes the connection if an error has made it useless.
 func (c *client) after(err error) {
-	if err != nil && !answered(err) {
+	if err != nil && !isServerError(err) {
 		c.drop()
 	}
 }
@@ -141,9 +141,9 @@ func (c *client) drop() {
 	c.conn, c.prepared = nil, nil
 }
 
-// plain shortens the errors of connections: what differs by chance, as the port of this side, is left
+// shortenError shortens the errors of connections: what differs by chance, as the port of this side, is left
 // out, so that equal ones can be counted.
-func plain(err error) string {
+func shortenError(err error) string {
 	var operation *net.OpError
 	if errors.As(err, &operation) {
 		return fmt.Sprintf("%s: %v", operation.Op, operation.Err)

@@ -100,9 +100,9 @@ type flaws struct {
 	foreign []row
 }
 
-// compare holds the rows of a table, each with how often it is there, against what was known before and
+// compareRows holds the rows of a table, each with how often it is there, against what was known before and
 // after they were read.
-func compare(found map[row]int, before, after state) flaws {
+func compareRows(found map[row]int, before, after state) flaws {
 	var out flaws
 	for writer, last := range before.last {
 		for seq := int64(1); seq <= last; seq++ {

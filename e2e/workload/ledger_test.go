@@ -31,13 +31,13 @@ func TestRowsAreHeldAgainstWhatIsKnownOfThem(t *testing.T) {
 		"rows never sent must not be there":   {map[row]int{rows[0]: 1, rows[2]: 1}, flaws{foreign: rows[2:3]}},
 		"nothing else may be there":           {map[row]int{rows[0]: 1, later: 1}, flaws{foreign: []row{later}}},
 	} {
-		assert.Equal(t, c.want, compare(c.found, s, s), name)
+		assert.Equal(t, c.want, compareRows(c.found, s, s), name)
 	}
 	// What was written while the rows were read may be among them or not.
 	assert.Equal(t, later, l.next(1))
 	l.settle(later, acknowledged)
-	assert.Equal(t, flaws{}, compare(map[row]int{rows[0]: 1, later: 1}, s, l.state()))
-	assert.Equal(t, flaws{}, compare(map[row]int{rows[0]: 1}, s, l.state()))
+	assert.Equal(t, flaws{}, compareRows(map[row]int{rows[0]: 1, later: 1}, s, l.state()))
+	assert.Equal(t, flaws{}, compareRows(map[row]int{rows[0]: 1}, s, l.state()))
 }
 
 func TestAPauseLastsFromTheFirstFailureToTheNextSuccess(t *testing.T) {

@@ -66,7 +66,7 @@ func (r *recorder) end(s *session, due time.Duration, err error) {
 	r.samples = append(r.samples, sample{session: s.id, due: due, end: now, failed: err != nil})
 	if err != nil {
 		r.failures = append(r.failures, Failure{
-			Session: s.id, Kind: s.kind, Long: s.lifetime == 0, Due: r.start.Add(due), Took: span(now - due), Error: plain(err),
+			Session: s.id, Kind: s.kind, Long: s.lifetime == 0, Due: r.start.Add(due), Took: roundDuration(now - due), Error: shortenError(err),
 		})
 		return
 	}
@@ -80,7 +80,7 @@ func (r *recorder) end(s *session, due time.Duration, err error) {
 func (r *recorder) refuse(session int, err error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.refusals = append(r.refusals, Refusal{At: r.start.Add(r.now()), Session: session, Error: plain(err)})
+	r.refusals = append(r.refusals, Refusal{At: r.start.Add(r.now()), Session: session, Error: shortenError(err)})
 }
 
 // reconnect notes that a connection was found closed before a statement was sent.

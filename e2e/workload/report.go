@@ -144,6 +144,6 @@ func (r Report) Bad() error {
 	return errors.Join(out...)
 }
 
-func span(d time.Duration) metav1.Duration {
+func roundDuration(d time.Duration) metav1.Duration {
 	return metav1.Duration{Duration: d.Round(time.Millisecond)}
 }

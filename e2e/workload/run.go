@@ -45,11 +45,11 @@ func Start(ctx context.Context, c Config) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := found(ctx, c); err != nil {
+	if err := createDatabase(ctx, c); err != nil {
 		return nil, err
 	}
 	r := &Run{config: c, numbers: newLedger(), transfers: newLedger(), stop: make(chan struct{}), told: map[string]bool{}}
-	if r.db, err = open(c, c.Database); err != nil {
+	if r.db, err = openDatabase(c, c.Database); err != nil {
 		return nil, err
 	}
 	if err := r.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&r.server); err != nil {
@@ -128,7 +128,7 @@ func (s *Span) operation(all seen) Operation {
 		end, settled, findings = all.until, all.until, len(all.findings)
 	}
 	o := Operation{
-		Name: s.name, Started: s.run.recorder.start.Add(s.begin), Took: span(end - s.begin),
+		Name: s.name, Started: s.run.recorder.start.Add(s.begin), Took: roundDuration(end - s.begin),
 		Acknowledged: s.checked.Acknowledged, ReadBack: s.checked.ReadBack, Lost: s.checked.Lost, Findings: findings - s.findings,
 	}
 	all.count(&o, s.run.recorder.start, interval{s.begin, settled})
@@ -188,7 +188,7 @@ func (r *Run) report(checked Checked) Report {
 	defer r.lock.Unlock()
 	whole := Span{run: r, name: "all", end: all.until, settled: all.until, checked: checked, afterward: len(all.findings)}
 	out := Report{
-		Server: r.server, Started: r.recorder.start, Took: span(all.until), Sessions: map[string]int{},
+		Server: r.server, Started: r.recorder.start, Took: roundDuration(all.until), Sessions: map[string]int{},
 		Whole: whole.operation(all), Findings: all.findings, Notes: r.notes,
 		Failures: all.failures[:min(len(all.failures), listed)], Refusals: all.refusals[:min(len(all.refusals), listed)],
 		Seconds: all.seconds(r.recorder.start), Marks: slices.SortedFunc(slices.Values(r.marks), func(a, b Mark) int { return a.At.Compare(b.At) }),
@@ -203,12 +203,12 @@ func (r *Run) report(checked Checked) Report {
 	}
 	for _, p := range all.pauses() {
 		if p.took() >= r.config.Slow {
-			out.Pauses = append(out.Pauses, Pause{Session: p.session, Kind: r.sessions[p.session].kind, Began: r.recorder.start.Add(p.begin), Took: span(p.took())})
+			out.Pauses = append(out.Pauses, Pause{Session: p.session, Kind: r.sessions[p.session].kind, Began: r.recorder.start.Add(p.begin), Took: roundDuration(p.took())})
 		}
 	}
 	for _, g := range all.gaps() {
 		if g.took() >= r.config.Slow {
-			out.Gaps = append(out.Gaps, Pause{Session: -1, Began: r.recorder.start.Add(g.begin), Took: span(g.took())})
+			out.Gaps = append(out.Gaps, Pause{Session: -1, Began: r.recorder.start.Add(g.begin), Took: roundDuration(g.took())})
 		}
 	}
 	return out

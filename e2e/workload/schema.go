@@ -19,9 +19,9 @@ const (
 	allBalances    = "SELECT id, balance FROM accounts"
 )
 
-// schema makes the tables again. Those of rows have no unique key: a row that is there twice is to be
+// schemaStatements makes the tables again. Those of rows have no unique key: a row that is there twice is to be
 // found, not refused.
-func schema(c Config) []string {
+func schemaStatements(c Config) []string {
 	split := ""
 	if c.Split > 0 {
 		split = fmt.Sprintf(" /*T! SHARD_ROW_ID_BITS = %d PRE_SPLIT_REGIONS = %d */", c.Split, c.Split)
@@ -39,9 +39,9 @@ func schema(c Config) []string {
 	}
 }
 
-// repeat does something until it succeeds or ctx ends; the error is the last that the end of ctx is not
+// repeatUntilSuccess does something until it succeeds or ctx ends; the error is the last that the end of ctx is not
 // the cause of.
-func repeat(ctx context.Context, do func() error) error {
+func repeatUntilSuccess(ctx context.Context, do func() error) error {
 	var last error
 	for {
 		err := do()
@@ -61,9 +61,9 @@ func repeat(ctx context.Context, do func() error) error {
 	}
 }
 
-// found makes the database and its tables, as often as it takes until ctx ends.
-func found(ctx context.Context, c Config) error {
-	if err := repeat(ctx, func() error { return foundOnce(ctx, c) }); err != nil {
+// createDatabase makes the database and its tables, as often as it takes until ctx ends.
+func createDatabase(ctx context.Context, c Config) error {
+	if err := repeatUntilSuccess(ctx, func() error { return foundOnce(ctx, c) }); err != nil {
 		return fmt.Errorf("make tables of the workload: %w", err)
 	}
 	return nil
@@ -73,11 +73,11 @@ func foundOnce(ctx context.Context, c Config) error {
 	if err := execAll(ctx, c, "", []string{"CREATE DATABASE IF NOT EXISTS " + c.Database}); err != nil {
 		return err
 	}
-	return execAll(ctx, c, c.Database, schema(c))
+	return execAll(ctx, c, c.Database, schemaStatements(c))
 }
 
 func execAll(ctx context.Context, c Config, database string, statements []string) (err error) {
-	db, err := open(c, database)
+	db, err := openDatabase(c, database)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func execAll(ctx context.Context, c Config, database string, statements []string
 	return nil
 }
 
-// each reads all rows of a query.
-func each(ctx context.Context, conn *sql.Conn, query string, scan func(*sql.Rows) error) (err error) {
+// scanRows reads all rows of a query.
+func scanRows(ctx context.Context, conn *sql.Conn, query string, scan func(*sql.Rows) error) (err error) {
 	rows, err := conn.QueryContext(ctx, query)
 	if err != nil {
 		return err
@@ -110,10 +110,10 @@ func each(ctx context.Context, conn *sql.Conn, query string, scan func(*sql.Rows
 	return rows.Err()
 }
 
-// balances reads the balance of every account.
-func balances(ctx context.Context, conn *sql.Conn) (map[int]int64, error) {
+// readBalances reads the balance of every account.
+func readBalances(ctx context.Context, conn *sql.Conn) (map[int]int64, error) {
 	out := map[int]int64{}
-	err := each(ctx, conn, allBalances, func(rows *sql.Rows) error {
+	err := scanRows(ctx, conn, allBalances, func(rows *sql.Rows) error {
 		var id int
 		var b int64
 		if err := rows.Scan(&id, &b); err != nil {

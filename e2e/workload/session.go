@@ -51,7 +51,7 @@ func (s *session) turn(ctx context.Context) {
 	switch s.kind {
 	case kindInsert:
 		r := s.run.numbers.next(s.id)
-		s.run.numbers.settle(r, s.first(ctx, exec(insertNumber, r.writer, r.seq, r.content())))
+		s.run.numbers.settle(r, s.first(ctx, execStatement(insertNumber, r.writer, r.seq, r.content())))
 	case kindTransfer:
 		s.transfer(ctx)
 	case kindSum:
@@ -64,7 +64,7 @@ func (s *session) turn(ctx context.Context) {
 // action is one statement.
 type action func(ctx context.Context, conn *sql.Conn) error
 
-func exec(text string, args ...any) action {
+func execStatement(text string, args ...any) action {
 	return func(ctx context.Context, conn *sql.Conn) error {
 		_, err := conn.ExecContext(ctx, text, args...)
 		return err
@@ -83,10 +83,10 @@ func (s *session) first(ctx context.Context, do action) fate {
 			return s.ended(ctx, due, absent, err)
 		}
 		switch err = do(limited, conn); {
-		case unsent(err) && limited.Err() == nil:
+		case isUnsent(err) && limited.Err() == nil:
 			s.drop()
 			s.reconnected()
-		case unsent(err):
+		case isUnsent(err):
 			return s.ended(ctx, due, absent, err)
 		default:
 			return s.ended(ctx, due, unknown, err)
@@ -100,7 +100,7 @@ func (s *session) then(ctx context.Context, do action) fate {
 	defer cancel()
 	due := s.run.recorder.begin(s.id)
 	err := do(limited, s.conn)
-	if unsent(err) {
+	if isUnsent(err) {
 		return s.ended(ctx, due, absent, err)
 	}
 	return s.ended(ctx, due, unknown, err)
@@ -134,22 +134,22 @@ func transferOf(r row, accounts int) (source, target int, amount int64) {
 func (s *session) transfer(ctx context.Context) {
 	r := s.run.transfers.next(s.id)
 	source, target, amount := transferOf(r, s.run.config.Accounts)
-	pay, earn := exec(addBalance, -amount, source), exec(addBalance, amount, target)
+	pay, earn := execStatement(addBalance, -amount, source), execStatement(addBalance, amount, target)
 	if source > target {
 		pay, earn = earn, pay // always in the same order, so that no two wait for each other
 	}
-	if s.first(ctx, exec("BEGIN")) != acknowledged {
+	if s.first(ctx, execStatement("BEGIN")) != acknowledged {
 		s.run.transfers.settle(r, absent)
 		return
 	}
-	for _, do := range []action{pay, earn, exec(insertTransfer, r.writer, r.seq, source, target, amount)} {
+	for _, do := range []action{pay, earn, execStatement(insertTransfer, r.writer, r.seq, source, target, amount)} {
 		if s.then(ctx, do) != acknowledged {
 			s.drop() // the server rolls back
 			s.run.transfers.settle(r, absent)
 			return
 		}
 	}
-	f := s.then(ctx, exec("COMMIT"))
+	f := s.then(ctx, execStatement("COMMIT"))
 	if f != acknowledged {
 		s.drop()
 	}
@@ -159,17 +159,17 @@ func (s *session) transfer(ctx context.Context) {
 func (s *session) sum(ctx context.Context) {
 	var count, total int64
 	var each map[int]int64
-	if s.first(ctx, exec("BEGIN")) != acknowledged {
+	if s.first(ctx, execStatement("BEGIN")) != acknowledged {
 		return
 	}
 	add := func(ctx context.Context, conn *sql.Conn) error {
 		return conn.QueryRowContext(ctx, sumBalances).Scan(&count, &total)
 	}
 	read := func(ctx context.Context, conn *sql.Conn) (err error) {
-		each, err = balances(ctx, conn)
+		each, err = readBalances(ctx, conn)
 		return err
 	}
-	for _, do := range []action{add, read, exec("COMMIT")} {
+	for _, do := range []action{add, read, execStatement("COMMIT")} {
 		if s.then(ctx, do) != acknowledged {
 			s.drop()
 			return

@@ -86,12 +86,12 @@ func (s seen) count(o *Operation, start time.Time, when interval) {
 	}
 	for _, p := range s.pauses() {
 		if when.meets(p.interval) {
-			o.Pause = span(max(o.Pause.Duration, p.took()))
+			o.Pause = roundDuration(max(o.Pause.Duration, p.took()))
 		}
 	}
 	for _, g := range s.gaps() {
 		if when.meets(g) {
-			o.Gap = span(max(o.Gap.Duration, g.took()))
+			o.Gap = roundDuration(max(o.Gap.Duration, g.took()))
 		}
 	}
 }
@@ -123,11 +123,11 @@ func (s seen) seconds(start time.Time) []Second {
 	for _, n := range slices.Sorted(maps.Keys(all)) {
 		if l := latencies[n]; len(l) > 0 {
 			slices.Sort(l)
-			all[n].Median, all[n].Longest = millis(l[len(l)/2]), millis(l[len(l)-1])
+			all[n].Median, all[n].Longest = toMilliseconds(l[len(l)/2]), toMilliseconds(l[len(l)-1])
 		}
 		out = append(out, *all[n])
 	}
 	return out
 }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func toMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -31,11 +31,11 @@ type reviewer struct {
 	slots  chan struct{}
 }
 
-// Filter lets those read metrics whom the API server authenticates by their bearer
+// NewFilter lets those read metrics whom the API server authenticates by their bearer
 // token, and lets get the path. It does what controller-runtime's
 // filters.WithAuthenticationAndAuthorization does, without k8s.io/apiserver and the
 // 25 modules behind it; see docs/decisions/0039.
-func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+func NewFilter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err

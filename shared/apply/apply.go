@@ -56,19 +56,19 @@ func (w Writer) Object(ctx context.Context, desired, live client.Object) (Result
 	return w.apply(ctx, change{desired: desired, live: live})
 }
 
-// Keeping is Object that leaves one field to others while desired does not say it.
+// ObjectKeepingField is Object that leaves one field to others while desired does not say it.
 // What live has there is written with all else: a field that the owner has said
 // before and left out now would fall back to its default. As with Seen, the write is
 // refused with a conflict if live is not the newest version of the object any more, so
 // that it takes nothing back that others have just said, or taken away.
-func (w Writer) Keeping(ctx context.Context, desired, live client.Object, field ...string) (Result, error) {
+func (w Writer) ObjectKeepingField(ctx context.Context, desired, live client.Object, field ...string) (Result, error) {
 	return w.apply(ctx, change{desired: desired, live: live, kept: field, version: versionOf(live)})
 }
 
-// Seen is Object that is refused with a conflict if live is not the newest
+// ObjectIfLatest is Object that is refused with a conflict if live is not the newest
 // version of the object any more: for objects of which a field is a permission,
 // so that what an outdated version says is not given again.
-func (w Writer) Seen(ctx context.Context, desired, live client.Object) (Result, error) {
+func (w Writer) ObjectIfLatest(ctx context.Context, desired, live client.Object) (Result, error) {
 	return w.apply(ctx, change{desired: desired, live: live, version: versionOf(live)})
 }
 
@@ -89,7 +89,7 @@ type change struct {
 }
 
 func (w Writer) apply(ctx context.Context, c change) (Result, error) {
-	if w.Memory.holds(c.desired, c.live) {
+	if w.Memory.isUnchanged(c.desired, c.live) {
 		return Unchanged, nil
 	}
 	result, err := w.send(ctx, c)
@@ -100,11 +100,11 @@ func (w Writer) apply(ctx context.Context, c change) (Result, error) {
 // send compares an object with what there is, and sends what differs.
 func (w Writer) send(ctx context.Context, c change) (Result, error) {
 	desired, live, version := c.desired, c.live, c.version
-	want, err := content(w.Client.Scheme(), desired)
+	want, err := renderObject(w.Client.Scheme(), desired)
 	if err != nil {
 		return Unchanged, err
 	}
-	sum, err := digest(desired, want.Object)
+	sum, err := hashObject(desired, want.Object)
 	if err != nil {
 		return Unchanged, err
 	}
@@ -122,10 +122,10 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		if err != nil {
 			return Unchanged, fmt.Errorf("convert live %s %s: %w", want.GetKind(), want.GetName(), err)
 		}
-		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Holds(have, withoutType(want.Object)) && holdsLiterally(live, desired) {
+		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Contains(have, withoutType(want.Object)) && hasSameLiterals(live, desired) {
 			return Unchanged, nil
 		}
-		if err := keep(want.Object, have, c.kept); err != nil {
+		if err := keepField(want.Object, have, c.kept); err != nil {
 			return Unchanged, fmt.Errorf("keep %s of %s %s: %w", strings.Join(c.kept, "."), want.GetKind(), want.GetName(), err)
 		}
 		if owner := metav1.GetControllerOf(desired); owner != nil && metav1.GetControllerOf(live) == nil {
@@ -138,7 +138,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		want.SetResourceVersion(version)
 	}
 	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
-		if madeAgain(err) {
+		if isUIDConflict(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 		}
 		return Unchanged, fmt.Errorf("apply %s %s: %w", want.GetKind(), want.GetName(), err)
@@ -166,8 +166,8 @@ func (w Writer) confirmOwner(ctx context.Context, object *unstructured.Unstructu
 	return apierrors.NewConflict(schema.GroupResource{Group: object.GroupVersionKind().Group, Resource: object.GetKind()}, object.GetName(), gone)
 }
 
-// keep takes a field over from have that want does not say.
-func keep(want, have map[string]any, field []string) error {
+// keepField takes a field over from have that want does not say.
+func keepField(want, have map[string]any, field []string) error {
 	if len(field) == 0 {
 		return nil
 	}
@@ -181,9 +181,9 @@ func keep(want, have map[string]any, field []string) error {
 	return unstructured.SetNestedField(want, value, field...)
 }
 
-// madeAgain reports whether a write was refused because the object has another
+// isUIDConflict reports whether a write was refused because the object has another
 // UID by now, which the API server calls invalid.
-func madeAgain(err error) bool {
+func isUIDConflict(err error) bool {
 	_, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	var status apierrors.APIStatus
 	if !ok || !errors.As(err, &status) {
@@ -204,17 +204,17 @@ func (w Writer) Status(ctx context.Context, live client.Object, status any) (Res
 	if live.GetDeletionTimestamp() != nil {
 		version = live.GetResourceVersion()
 	}
-	return w.status(ctx, live, status, version)
+	return w.applyStatus(ctx, live, status, version)
 }
 
-// SeenStatus is Status that is refused with a conflict if live is not the newest
+// StatusIfLatest is Status that is refused with a conflict if live is not the newest
 // version of the object any more: for statuses that hold what is written once,
 // so that what an outdated version does not know is not taken away.
-func (w Writer) SeenStatus(ctx context.Context, live client.Object, status any) (Result, error) {
-	return w.status(ctx, live, status, live.GetResourceVersion())
+func (w Writer) StatusIfLatest(ctx context.Context, live client.Object, status any) (Result, error) {
+	return w.applyStatus(ctx, live, status, live.GetResourceVersion())
 }
 
-func (w Writer) status(ctx context.Context, live client.Object, status any, version string) (Result, error) {
+func (w Writer) applyStatus(ctx context.Context, live client.Object, status any, version string) (Result, error) {
 	gvk, err := apiutil.GVKForObject(live, w.Client.Scheme())
 	if err != nil {
 		return Unchanged, fmt.Errorf("find kind of %s: %w", live.GetName(), err)
@@ -235,10 +235,10 @@ func (w Writer) status(ctx context.Context, live client.Object, status any, vers
 	return Updated, nil
 }
 
-// content renders an object for server-side apply: with its kind, without
+// renderObject renders an object for server-side apply: with its kind, without
 // status and without what only the API server may set. It has no nulls but those of
 // literal fields.
-func content(scheme *runtime.Scheme, obj client.Object) (*unstructured.Unstructured, error) {
+func renderObject(scheme *runtime.Scheme, obj client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
 		return nil, fmt.Errorf("find kind of %s: %w", obj.GetName(), err)
@@ -270,30 +270,30 @@ func toMap(v any) (map[string]any, error) {
 	if err := json.Unmarshal(raw, &u); err != nil {
 		return nil, err
 	}
-	integers(u)
+	normalizeMap(u)
 	return u, nil
 }
 
-// integers turns whole float64 values, which is what encoding/json makes of
+// normalizeMap turns whole float64 values, which is what encoding/json makes of
 // numbers, into int64, which is what unstructured objects hold; it also drops
 // nulls.
-func integers(m map[string]any) {
+func normalizeMap(m map[string]any) {
 	for k, v := range m {
 		if v == nil {
 			delete(m, k)
 			continue
 		}
-		m[k] = integer(v)
+		m[k] = normalizeValue(v)
 	}
 }
 
-func integer(v any) any {
+func normalizeValue(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
-		integers(x)
+		normalizeMap(x)
 	case []any:
 		for i := range x {
-			x[i] = integer(x[i])
+			x[i] = normalizeValue(x[i])
 		}
 	case float64:
 		if x == float64(int64(x)) {
@@ -319,7 +319,7 @@ func Hash(v any) (string, error) {
 			return "", fmt.Errorf("decode for hashing: %w", err)
 		}
 	}
-	tree, _ = prune(tree)
+	tree, _ = pruneEmpty(tree)
 	raw, err := json.Marshal(tree)
 	if err != nil {
 		return "", fmt.Errorf("encode for hashing: %w", err)
@@ -367,12 +367,12 @@ func asJSON(v any) (any, bool) {
 	return nil, false
 }
 
-// prune drops nulls, empty maps and empty lists, and reports whether anything is left.
-func prune(v any) (any, bool) {
+// pruneEmpty drops nulls, empty maps and empty lists, and reports whether anything is left.
+func pruneEmpty(v any) (any, bool) {
 	switch x := v.(type) {
 	case map[string]any:
 		for k, e := range x {
-			if e, ok := prune(e); ok || e != nil && (strings.HasSuffix(k, "Selector") || isSwitch(k)) {
+			if e, ok := pruneEmpty(e); ok || e != nil && (strings.HasSuffix(k, "Selector") || isSwitch(k)) {
 				x[k] = e
 			} else {
 				delete(x, k)
@@ -382,7 +382,7 @@ func prune(v any) (any, bool) {
 	case []any:
 		// Elements of a list keep their place: an empty one may mean something.
 		for i := range x {
-			x[i], _ = prune(x[i])
+			x[i], _ = pruneEmpty(x[i])
 		}
 		return x, len(x) > 0
 	case nil:
@@ -407,10 +407,10 @@ func withoutType(m map[string]any) map[string]any {
 	return out
 }
 
-// Holds reports whether have contains want: every field of want with an equal
+// Contains reports whether have contains want: every field of want with an equal
 // value. Lists of objects that have a name or key are compared by it; finalizers
 // are a set; other lists must be equal.
-func Holds(have, want any) bool {
+func Contains(have, want any) bool {
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
@@ -421,13 +421,13 @@ func Holds(have, want any) bool {
 			if k == "finalizers" && hasAll(h[k], v) {
 				continue
 			}
-			if there := h[k]; !Holds(there, v) || there == nil && v != nil && isSwitch(k) {
+			if there := h[k]; !Contains(there, v) || there == nil && v != nil && isSwitch(k) {
 				return false
 			}
 		}
 		return true
 	case []any:
-		return listHolds(have, w)
+		return containsList(have, w)
 	}
 	return equality.Semantic.DeepEqual(have, want)
 }
@@ -440,7 +440,7 @@ func hasAll(have, want any) bool {
 	return ok && too && !slices.ContainsFunc(w, func(e any) bool { return !slices.Contains(h, e) })
 }
 
-func listHolds(have any, want []any) bool {
+func containsList(have any, want []any) bool {
 	h, ok := have.([]any)
 	if !ok {
 		return len(want) == 0 && have == nil
@@ -453,7 +453,7 @@ func listHolds(have any, want []any) bool {
 			}
 		}
 		for _, e := range want {
-			if m, ok := e.(map[string]any); !ok || !Holds(byKey[m[key]], e) {
+			if m, ok := e.(map[string]any); !ok || !Contains(byKey[m[key]], e) {
 				return false
 			}
 		}
@@ -463,7 +463,7 @@ func listHolds(have any, want []any) bool {
 		return false
 	}
 	for i := range want {
-		if !Holds(h[i], want[i]) {
+		if !Contains(h[i], want[i]) {
 			return false
 		}
 	}

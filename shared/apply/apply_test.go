@@ -61,7 +61,7 @@ func TestHolds(t *testing.T) {
 		"an empty list is held by nothing":         {nil, []any{}, true},
 		"a map is not held by a text":              {"a", m{"a": int64(1)}, false},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.holds, apply.Holds(c.have, c.want)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.holds, apply.Contains(c.have, c.want)) })
 	}
 }
 

@@ -13,25 +13,25 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// literals are the fields of a group's spec in which nulls and empties mean
+// literalFields are the fields of a group's spec in which nulls and empties mean
 // something: they hold Kubernetes' own types, or a patch of them. An empty affinity
 // is none, where one that is left out is the default; a patch takes away with null
 // and empties a list with []. So they are handed on and compared as they were said.
-func literals(spec *v1alpha1.ComponentSpec) map[string]*runtime.RawExtension {
+func literalFields(spec *v1alpha1.ComponentSpec) map[string]*runtime.RawExtension {
 	return map[string]*runtime.RawExtension{"affinity": spec.Affinity, "overlay": spec.Overlay, "securityContext": spec.SecurityContext}
 }
 
-// Empties returns what Hash does not count of a group's spec although it means
+// EmptyLiterals returns what Hash does not count of a group's spec although it means
 // something: those of its literal fields that hold a null or something empty, as
 // text. There are none in nearly every spec, whose hash is what it always was.
-func Empties(spec *v1alpha1.ComponentSpec) map[string]string {
+func EmptyLiterals(spec *v1alpha1.ComponentSpec) map[string]string {
 	var out map[string]string
-	for field, raw := range literals(spec) {
-		said := decoded(raw)
+	for field, raw := range literalFields(spec) {
+		said := decodeLiteral(raw)
 		if said == nil {
 			continue
 		}
-		if counted, any := prune(decoded(raw)); any && reflect.DeepEqual(said, counted) {
+		if counted, any := pruneEmpty(decodeLiteral(raw)); any && reflect.DeepEqual(said, counted) {
 			continue
 		}
 		text, err := json.Marshal(said)
@@ -46,9 +46,9 @@ func Empties(spec *v1alpha1.ComponentSpec) map[string]string {
 	return out
 }
 
-// decoded returns what a field says, nil if it says nothing. What is no JSON cannot
+// decodeLiteral returns what a field says, nil if it says nothing. What is no JSON cannot
 // be encoded either, and encoding the object reports that.
-func decoded(raw *runtime.RawExtension) any {
+func decodeLiteral(raw *runtime.RawExtension) any {
 	if raw == nil {
 		return nil
 	}
@@ -66,8 +66,8 @@ func sayLiterally(obj client.Object, encoded map[string]any) error {
 	if !ok {
 		return nil
 	}
-	for field, raw := range literals(g.GetComponentSpec()) {
-		said := decoded(raw)
+	for field, raw := range literalFields(g.GetComponentSpec()) {
+		said := decodeLiteral(raw)
 		if said == nil {
 			continue
 		}
@@ -78,28 +78,28 @@ func sayLiterally(obj client.Object, encoded map[string]any) error {
 	return nil
 }
 
-// digest returns the hash of an object to apply, in which the empties of literal fields
+// hashObject returns the hash of an object to apply, in which the empties of literal fields
 // count.
-func digest(obj client.Object, encoded map[string]any) (string, error) {
+func hashObject(obj client.Object, encoded map[string]any) (string, error) {
 	if g, ok := obj.(v1alpha1.Group); ok {
-		if empties := Empties(g.GetComponentSpec()); len(empties) > 0 {
+		if empties := EmptyLiterals(g.GetComponentSpec()); len(empties) > 0 {
 			return Hash(map[string]any{"object": encoded, "empties": empties})
 		}
 	}
 	return Hash(encoded)
 }
 
-// holdsLiterally reports whether live says the same as desired in every literal field
+// hasSameLiterals reports whether live says the same as desired in every literal field
 // that desired says. They are applied as a whole, so that no other writer adds to them.
-func holdsLiterally(live, desired client.Object) bool {
+func hasSameLiterals(live, desired client.Object) bool {
 	have, ok := live.(v1alpha1.Group)
 	want, too := desired.(v1alpha1.Group)
 	if !ok || !too {
 		return true
 	}
-	there := literals(have.GetComponentSpec())
-	for field, raw := range literals(want.GetComponentSpec()) {
-		if said := decoded(raw); said != nil && !reflect.DeepEqual(said, decoded(there[field])) {
+	there := literalFields(have.GetComponentSpec())
+	for field, raw := range literalFields(want.GetComponentSpec()) {
+		if said := decodeLiteral(raw); said != nil && !reflect.DeepEqual(said, decodeLiteral(there[field])) {
 			return false
 		}
 	}

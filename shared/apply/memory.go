@@ -29,8 +29,8 @@ func NewMemory() *Memory { return &Memory{cache.NewLRUExpireCache(remembered)} }
 // found is an object that needed no write: what was desired, and what there was.
 type found struct{ desired, live client.Object }
 
-// holds reports whether it is known that live is as desired.
-func (m *Memory) holds(desired, live client.Object) bool {
+// isUnchanged reports whether it is known that live is as desired.
+func (m *Memory) isUnchanged(desired, live client.Object) bool {
 	if m == nil || live == nil {
 		return false
 	}
@@ -56,12 +56,12 @@ func equalExceptStatus(a, b client.Object) bool {
 	if a.GetResourceVersion() == b.GetResourceVersion() {
 		return true
 	}
-	return a.GetGeneration() != 0 && SameButStatus(a, b)
+	return a.GetGeneration() != 0 && DifferOnlyInStatus(a, b)
 }
 
-// SameButStatus reports whether two versions of an object of a kind whose generation counts
+// DifferOnlyInStatus reports whether two versions of an object of a kind whose generation counts
 // the changes of its spec differ in their status at most.
-func SameButStatus(a, b client.Object) bool {
+func DifferOnlyInStatus(a, b client.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() &&
 		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
 		equality.Semantic.DeepEqual(a.GetFinalizers(), b.GetFinalizers()) &&

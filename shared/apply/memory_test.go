@@ -79,7 +79,7 @@ func compares(m *Memory, desired, live *v1alpha1.TiKVGroup, asDesired bool) bool
 	if live != nil {
 		there = live
 	}
-	known := m.holds(desired, there)
+	known := m.isUnchanged(desired, there)
 	if !known {
 		m.note(desired, there, asDesired)
 	}

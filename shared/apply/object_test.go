@@ -49,7 +49,7 @@ func service(namespace string) *corev1.Service {
 }
 
 func TestObject(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	ctx := t.Context()
 	key := client.ObjectKey{Namespace: namespace, Name: "basic-pd"}
 	read := func() *corev1.Service {
@@ -97,7 +97,7 @@ func TestObject(t *testing.T) {
 
 // P7: what Kubernetes' own types stand in is written as it was said.
 func TestAPatchIsWrittenWithItsNulls(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	overlay := func(text string) *v1alpha1.PDGroup {
 		g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: namespace}}
 		g.Spec.Version, g.Spec.Overlay = "v8.5.7", &runtime.RawExtension{Raw: []byte(text)}
@@ -131,7 +131,7 @@ func TestAPatchIsWrittenWithItsNulls(t *testing.T) {
 
 // Where a map stays of which nothing is left, there must be no null.
 func TestAPodIsWrittenAsAWhole(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	read := func() *v1alpha1.Instance {
 		i := &v1alpha1.Instance{}
 		require.NoError(t, api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "basic-pd-0"}, i))
@@ -150,7 +150,7 @@ func TestAPodIsWrittenAsAWhole(t *testing.T) {
 }
 
 func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	ctx := t.Context()
 	group := func(replicas *int32, version string) *v1alpha1.TiDBGroup {
 		g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: namespace}}
@@ -163,7 +163,7 @@ func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
 		return g
 	}
 	do := func(desired *v1alpha1.TiDBGroup, live client.Object) apply.Result {
-		result, err := apply.Writer{Client: api, Owner: "test"}.Keeping(ctx, desired, live, "spec", "replicas")
+		result, err := apply.Writer{Client: api, Owner: "test"}.ObjectKeepingField(ctx, desired, live, "spec", "replicas")
 		require.NoError(t, err)
 		return result
 	}
@@ -181,7 +181,7 @@ func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
 	assert.Equal(t, apply.Unchanged, do(group(nil, "v8.5.7"), read()), "what others say is nothing to it")
 	seen := read()
 	scale(6)
-	_, err := apply.Writer{Client: api, Owner: "test"}.Keeping(ctx, group(nil, "v8.5.8"), seen, "spec", "replicas")
+	_, err := apply.Writer{Client: api, Owner: "test"}.ObjectKeepingField(ctx, group(nil, "v8.5.8"), seen, "spec", "replicas")
 	assert.True(t, apierrors.IsConflict(err), "%v", err)
 	assert.Equal(t, apply.Updated, do(group(nil, "v8.5.8"), read()))
 	assert.EqualValues(t, 6, read().GetReplicas())
@@ -191,7 +191,7 @@ func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
 
 // The garbage collector deletes what has an owner that is gone.
 func TestAnOrphanIsTakenOverByAnOwnerThatStaysOnly(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	ctx := t.Context()
 	owner := func() *v1alpha1.TidbCluster {
 		c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Name: "basic", Namespace: namespace, Finalizers: []string{"example.com/stays"}}}
@@ -238,13 +238,13 @@ func TestAnOrphanIsTakenOverByAnOwnerThatStaysOnly(t *testing.T) {
 	require.NoError(t, api.Update(ctx, seen.DeepCopy()))
 	seen.OwnerReferences = group(next).OwnerReferences
 	seen.Spec.Version = "v8.5.6"
-	_, err = w.Keeping(ctx, group(next), seen, "spec", "replicas")
+	_, err = w.ObjectKeepingField(ctx, group(next), seen, "spec", "replicas")
 	assert.True(t, apierrors.IsConflict(err), "%v", err)
 	assert.Empty(t, read().OwnerReferences)
 }
 
 func TestStatusHasOneOwnerPerPart(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	ctx := t.Context()
 	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: namespace}}
 	i.Spec = v1alpha1.InstanceSpec{Group: v1alpha1.InstanceGroup{Kind: "PDGroup", Name: "basic-pd"}, Revision: "r", PodTemplate: runtime.RawExtension{Raw: []byte("{}")},
@@ -278,25 +278,25 @@ func TestStatusHasOneOwnerPerPart(t *testing.T) {
 
 func TestAStatusThatIsOutdatedTakesNothingBack(t *testing.T) {
 	ctx := t.Context()
-	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: controlplane.Namespace(t, api)}}
+	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: controlplane.CreateNamespace(t, api)}}
 	g.Spec.Version = "v8.5.7"
 	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
 	require.NoError(t, api.Create(ctx, g))
 	outdated := g.DeepCopy()
-	_, err := apply.Writer{Client: api, Owner: "pdgroup"}.SeenStatus(ctx, g, v1alpha1.PDGroupStatus{ClusterID: "7"})
+	_, err := apply.Writer{Client: api, Owner: "pdgroup"}.StatusIfLatest(ctx, g, v1alpha1.PDGroupStatus{ClusterID: "7"})
 	require.NoError(t, err)
-	_, err = apply.Writer{Client: api, Owner: "pdgroup"}.SeenStatus(ctx, outdated, v1alpha1.PDGroupStatus{})
+	_, err = apply.Writer{Client: api, Owner: "pdgroup"}.StatusIfLatest(ctx, outdated, v1alpha1.PDGroupStatus{})
 	assert.True(t, apierrors.IsConflict(err), "%v", err)
 	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(g), g))
 	assert.Equal(t, "7", g.Status.ClusterID)
-	_, err = apply.Writer{Client: api, Owner: "pdgroup"}.SeenStatus(ctx, g, v1alpha1.PDGroupStatus{})
+	_, err = apply.Writer{Client: api, Owner: "pdgroup"}.StatusIfLatest(ctx, g, v1alpha1.PDGroupStatus{})
 	require.NoError(t, err)
 }
 
 // P11: what was said of an object that is gone is not said of another one of its name.
 func TestAStatusOfADeletedObjectIsNotThatOfTheNextOne(t *testing.T) {
 	ctx := t.Context()
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	create := func() *v1alpha1.TiDBGroup {
 		g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, Finalizers: []string{"example.com/held"}}}
 		g.Spec.Version, g.Spec.PDGroup.Name = "v8.5.7", "pd"

@@ -57,6 +57,6 @@ func TestEmptyFieldsOfGroupsAreSwitchesOrMeanNothing(t *testing.T) {
 	for field := range found {
 		assert.NotEqual(t, isSwitch(field), slices.Contains(same(), field), "an empty %s is applied, or means the same as none", field)
 	}
-	pruned, _ := prune(map[string]any{"spec": map[string]any{"sessionToken": map[string]any{}, "disruption": map[string]any{}}})
+	pruned, _ := pruneEmpty(map[string]any{"spec": map[string]any{"sessionToken": map[string]any{}, "disruption": map[string]any{}}})
 	assert.Equal(t, map[string]any{"spec": map[string]any{"sessionToken": map[string]any{}}}, pruned)
 }

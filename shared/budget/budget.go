@@ -15,12 +15,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// Budget returns the PodDisruptionBudget of all members of one component in a
+// ComponentBudget returns the PodDisruptionBudget of all members of one component in a
 // cluster, of whatever group, which lets a drain take one of them at a time, and
 // none while the operators disrupt one themselves: the holder of the Lease is the
 // one. It counts pods, because Kubernetes cannot count those of an owner without
 // /scale in any other way.
-func Budget(g v1alpha1.Group, s observation.Snapshot, owner metav1.OwnerReference, members int32) *policyv1.PodDisruptionBudget {
+func ComponentBudget(g v1alpha1.Group, s observation.Snapshot, owner metav1.OwnerReference, members int32) *policyv1.PodDisruptionBudget {
 	if s.Lease.Holder.Kind == g.GroupKind() && !s.HolderLost {
 		members++
 	}
@@ -99,13 +99,13 @@ func isIdle(s observation.Snapshot, i *v1alpha1.Instance) bool {
 		return true
 	}
 	store, listed := s.PD.Store(i.Status.Member.ID)
-	return (!listed || store.Regions == 0) && regionsCounted(s)
+	return (!listed || store.Regions == 0) && hasCountedRegions(s)
 }
 
-// regionsCounted reports whether PD has heard of the regions of all members that are ready: a
+// hasCountedRegions reports whether PD has heard of the regions of all members that are ready: a
 // leader of PD that is new counts none at first.
-func regionsCounted(s observation.Snapshot) bool {
-	return !anyReadyStore(s, func(store pd.Store, listed bool) bool { return !listed || store.Regions == 0 })
+func hasCountedRegions(s observation.Snapshot) bool {
+	return !hasReadyStore(s, func(store pd.Store, listed bool) bool { return !listed || store.Regions == 0 })
 }
 
 // isReadyButNotUp reports whether a member is ready for its kubelet, which is all that a
@@ -113,14 +113,14 @@ func regionsCounted(s observation.Snapshot) bool {
 // evicted then. A PD with a new leader counts no regions on a store that it has not heard
 // of yet.
 func isReadyButNotUp(s observation.Snapshot) bool {
-	return anyReadyStore(s, func(store pd.Store, listed bool) bool {
+	return hasReadyStore(s, func(store pd.Store, listed bool) bool {
 		return listed && store.Regions > 0 && (store.State == pd.StateDown || store.State == pd.StateDisconnected)
 	})
 }
 
-// anyReadyStore reports whether something holds for the store of a member of the cluster
+// hasReadyStore reports whether something holds for the store of a member of the cluster
 // whose pod is ready; listed is whether PD lists that.
-func anyReadyStore(s observation.Snapshot, holds func(store pd.Store, listed bool) bool) bool {
+func hasReadyStore(s observation.Snapshot, holds func(store pd.Store, listed bool) bool) bool {
 	return slices.ContainsFunc(s.WithSiblings(), func(i *v1alpha1.Instance) bool {
 		if i.Status.Member == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
 			return false
@@ -145,7 +145,7 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	if members > 1 && isReadyButNotUp(s) {
 		members++
 	}
-	return Budget(g, s, metav1.OwnerReference{
+	return ComponentBudget(g, s, metav1.OwnerReference{
 		APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup, Name: s.PDGroup.Name, UID: s.PDGroup.UID,
 	}, members)
 }

@@ -100,7 +100,7 @@ func TestADrainTakesNobodyBesideAStoreThatPDMisses(t *testing.T) {
 		}, 2},
 		"but one that is deleted with it does not": {2, func(s *observation.Snapshot) {
 			s.Instances[0].Spec.Group.Name, s.Siblings, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
-			instancetest.Deleted(s.Siblings[0])
+			instancetest.MarkDeleted(s.Siblings[0])
 		}, 1},
 		"a single one never keeps a drain from ending": {1, func(s *observation.Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
 	} {

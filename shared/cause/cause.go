@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// Of names the cause of a network error. The text must be the same for the same
+// Describe names the cause of a network error. The text must be the same for the same
 // cause: it is compared between polls and ends in a status. The net package's own
 // texts carry local ports.
-func Of(err error) string {
+func Describe(err error) string {
 	var (
 		dns     *net.DNSError
 		errno   syscall.Errno

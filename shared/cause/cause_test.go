@@ -37,7 +37,7 @@ func TestTheSameCauseReadsTheSame(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, c.want, cause.Of(c.cause))
+			assert.Equal(t, c.want, cause.Describe(c.cause))
 		})
 	}
 }

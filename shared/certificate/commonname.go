@@ -13,9 +13,9 @@ import (
 // before: kubelets bring it into pods within about a minute.
 const settled = 2 * time.Minute
 
-// connects are the Secrets of those that connect to the members of a group, where it lets
+// connectingSecrets are the Secrets of those that connect to the members of a group, where it lets
 // certain common names do so alone.
-func (s Secrets) connects(g v1alpha1.Group) []Secret {
+func (s Secrets) connectingSecrets(g v1alpha1.Group) []Secret {
 	if len(v1alpha1.CommonNames(g)) == 0 {
 		return nil
 	}
@@ -30,10 +30,10 @@ func (s Secrets) connects(g v1alpha1.Group) []Secret {
 	return out
 }
 
-// unnamed says which certificate has a common name that members do not let connect: those of
+// findRefusedCommonName says which certificate has a common name that members do not let connect: those of
 // the group, or those of another one that its members connect to.
-func (s Secrets) unnamed(g v1alpha1.Group) (Secret, error) {
-	for _, one := range s.connects(g) {
+func (s Secrets) findRefusedCommonName(g v1alpha1.Group) (Secret, error) {
+	for _, one := range s.connectingSecrets(g) {
 		if err := refusedBy(g, one); err != nil {
 			return one, err
 		}
@@ -61,10 +61,10 @@ func refusedBy(g v1alpha1.Group, secret Secret) error {
 		v1alpha1.TLSKeyCert, pair.leaf.Subject.CommonName, g.GroupKind(), g.GetName(), strings.Join(allowed, ", "))
 }
 
-// Settling says which Secret has just changed, so that members may still show a certificate
+// RecentChange says which Secret has just changed, so that members may still show a certificate
 // that new members of a group would not let connect, and for how long; 0 for none.
-func (s Secrets) Settling(g v1alpha1.Group, now time.Time) (secret string, left time.Duration) {
-	for _, one := range s.connects(g) {
+func (s Secrets) RecentChange(g v1alpha1.Group, now time.Time) (secret string, left time.Duration) {
+	for _, one := range s.connectingSecrets(g) {
 		if next := settled - now.Sub(one.Written); next > left {
 			secret, left = one.Name, next
 		}

@@ -71,12 +71,12 @@ func TestSEC01PDLetsItsOwnMembersConnectByNameAlone(t *testing.T) {
 
 func TestSEC01MembersAreNotRestartedWhileOthersMayShowFormerNames(t *testing.T) {
 	s := Secrets{Member: Secret{Name: "m", Written: now.Add(-time.Hour)}, Client: Secret{Name: "c", Written: now.Add(-time.Hour)}, Others: []Other{{Group: tidbGroup(nil), Member: Secret{Name: "o", Written: now.Add(-30 * time.Second)}}}}
-	secret, left := s.Settling(tikvGroup("kv"), now)
+	secret, left := s.RecentChange(tikvGroup("kv"), now)
 	assert.Equal(t, "o", secret)
 	assert.Equal(t, settled-30*time.Second, left)
-	_, left = s.Settling(tikvGroup("kv"), now.Add(settled))
+	_, left = s.RecentChange(tikvGroup("kv"), now.Add(settled))
 	assert.Zero(t, left)
-	_, left = s.Settling(tikvGroup(), now)
+	_, left = s.RecentChange(tikvGroup(), now)
 	assert.Zero(t, left, "anybody may connect")
 }
 
@@ -95,8 +95,8 @@ func TestSEC01WhatIsMadeHasTheFirstNameOfPD(t *testing.T) {
 		names(), "what MySQL clients are shown opens no member")
 	ca := authority(t)
 	r := Request{Secret: "s", Connects: true, Common: "basic"}
-	assert.ErrorContains(t, r.Lacks(data(t, ca, pki.Leaf{}), now), `its common name is "test", not "basic"`)
-	assert.NoError(t, r.Lacks(data(t, ca, pki.Leaf{Common: "basic"}), now))
+	assert.ErrorContains(t, r.CheckData(data(t, ca, pki.Leaf{}), now), `its common name is "test", not "basic"`)
+	assert.NoError(t, r.CheckData(data(t, ca, pki.Leaf{Common: "basic"}), now))
 	r.Common = ""
-	assert.NoError(t, r.Lacks(data(t, ca, pki.Leaf{}), now), "what was made before is kept")
+	assert.NoError(t, r.CheckData(data(t, ca, pki.Leaf{}), now), "what was made before is kept")
 }

@@ -16,16 +16,16 @@ const (
 	longestNotice = 30 * 24 * time.Hour
 )
 
-// Expiring reports the certificate that ends first, if a user has to renew it by now; empty
+// DescribeExpiry reports the certificate that ends first, if a user has to renew it by now; empty
 // if none has to be. Secrets that are no good are for Judge.
-func (s Secrets) Expiring(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time.Time) string {
+func (s Secrets) DescribeExpiry(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time.Time) string {
 	told, first := "", time.Time{}
 	for _, one := range s.all() {
 		pair, err := one.Pair()
 		if err != nil {
 			continue
 		}
-		c := pair.shortest(now)
+		c := pair.firstToExpire(now)
 		notice := min(c.NotAfter.Sub(c.NotBefore)/lastPart, longestNotice)
 		if c.NotAfter.Sub(now) > notice || told != "" && !c.NotAfter.Before(first) {
 			continue
@@ -33,20 +33,20 @@ func (s Secrets) Expiring(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time.Time)
 		first = c.NotAfter
 		edit := fmt.Sprintf("kubectl -n %s edit secret %s", g.GetNamespace(), one.Name)
 		if one.Made {
-			told = fmt.Sprintf("Secret %s, key %s: it expires at %s, or what has signed it, and was not renewed: %s", one.Name, v1alpha1.TLSKeyCert, stamp(first), cmp.Or(one.Said, made(g, pd, one)))
+			told = fmt.Sprintf("Secret %s, key %s: it expires at %s, or what has signed it, and was not renewed: %s", one.Name, v1alpha1.TLSKeyCert, formatTime(first), cmp.Or(one.Said, describeIssuer(g, pd, one)))
 			continue
 		}
 		if c == pair.leaf {
-			told = fmt.Sprintf("Secret %s, key %s: it expires at %s: renew it: %s", one.Name, v1alpha1.TLSKeyCert, stamp(first), edit)
+			told = fmt.Sprintf("Secret %s, key %s: it expires at %s: renew it: %s", one.Name, v1alpha1.TLSKeyCert, formatTime(first), edit)
 			continue
 		}
-		told = fmt.Sprintf("Secret %s, key %s: the CA of it expires at %s: renew the CA with the key that it has, so that all of its certificates stay good: %s", one.Name, v1alpha1.TLSKeyCert, stamp(first), edit)
+		told = fmt.Sprintf("Secret %s, key %s: the CA of it expires at %s: renew the CA with the key that it has, so that all of its certificates stay good: %s", one.Name, v1alpha1.TLSKeyCert, formatTime(first), edit)
 	}
 	return told
 }
 
-// Review is how soon a group at rest is to be looked at again, whose certificates these are.
-func Review(known []v1alpha1.CertificateStatus, now time.Time) time.Duration {
+// ReviewDelay is how soon a group at rest is to be looked at again, whose certificates these are.
+func ReviewDelay(known []v1alpha1.CertificateStatus, now time.Time) time.Duration {
 	for _, one := range known {
 		if one.NotAfter.Sub(now) < endsSoon {
 			return LookAgain

@@ -56,10 +56,10 @@ type Other struct {
 	Member Secret
 }
 
-// Wanted names the Secrets that a group uses; pd is its PDGroup, nil if there is none.
-func Wanted(g v1alpha1.Group, pd *v1alpha1.PDGroup) Secrets {
+// SecretsFor names the Secrets that a group uses; pd is its PDGroup, nil if there is none.
+func SecretsFor(g v1alpha1.Group, pd *v1alpha1.PDGroup) Secrets {
 	var out Secrets
-	made := v1alpha1.SourceOf(pd).Made()
+	made := v1alpha1.SourceOf(pd).MakesSecrets()
 	if pd != nil {
 		out.Client.Name = v1alpha1.ClientSecretName(pd)
 		out.Client.Made = made && pd.Spec.TLS.ClientSecretName == ""
@@ -86,10 +86,10 @@ type purpose struct {
 func (s Secrets) purposes(g v1alpha1.Group, pods []string) []purpose {
 	var out []purpose
 	for _, p := range []purpose{
-		{s.Member, Hosts(g, pods), []use{serving(), connecting()}},
-		{s.Client, nil, []use{connecting()}},
+		{s.Member, Hosts(g, pods), []use{serverAuth(), clientAuth()}},
+		{s.Client, nil, []use{clientAuth()}},
 		{s.MySQL, mysqlNames(g), mysqlUses(g)},
-		{s.Backend, nil, []use{connecting()}},
+		{s.Backend, nil, []use{clientAuth()}},
 	} {
 		if p.secret.Name != "" {
 			out = append(out, p)
@@ -114,7 +114,7 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
 		if pair, err := one.Pair(); err == nil {
-			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())}
+			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.firstToExpire(now).NotAfter.UTC())}
 			if one.Made {
 				status.Trust = one.Trust()
 			}
@@ -127,22 +127,22 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 // Judge says what a user has to fix of the certificates of a group before anything is
 // made or restarted with them; Done if nothing is. pods are those that there are.
 func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, now time.Time) step.Outcome {
-	if o := mismatch(g, pd); o.Kind != step.KindDone || g.GetTLS() == nil {
+	if o := compareTLS(g, pd); o.Kind != step.KindDone || g.GetTLS() == nil {
 		return o
 	}
-	secret, wrong := s.problem(g, pods, now)
+	secret, wrong := s.findProblem(g, pods, now)
 	if wrong == nil && v1alpha1.SourceOf(pd).SelfSigned != nil {
-		secret, wrong = s.divided()
+		secret, wrong = s.findDifferentCA()
 	}
 	switch {
 	case wrong == nil:
 		return step.Done()
 	case secret.Made && !secret.Blocked:
-		return step.Wait("Secret", awaitedFor(g, now), v1alpha1.ReasonWaitingForCertificate, awaited(g, pd, wrong, secret))
+		return step.Wait("Secret", awaitedFor(g, now), v1alpha1.ReasonWaitingForCertificate, describeMadeSecret(g, pd, wrong, secret))
 	case secret.Made:
-		return Stall(awaited(g, pd, wrong, secret))
+		return Stall(describeMadeSecret(g, pd, wrong, secret))
 	}
-	return Stall(told(g, wrong, secret))
+	return Stall(describeUserSecret(g, wrong, secret))
 }
 
 // awaitedFor is how soon a Secret is looked at again that an issuer or the CA is making. Who
@@ -161,13 +161,13 @@ func Stall(message string) step.Outcome {
 	return o
 }
 
-// mismatch compares a group with its PDGroup. A suspended one needs no PD, and may have been
+// compareTLS compares a group with its PDGroup. A suspended one needs no PD, and may have been
 // changed together with it.
-func mismatch(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
+func compareTLS(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
 	if pd == nil || pd.Name == g.GetName() && g.GroupKind() == v1alpha1.KindPDGroup {
 		return step.Done()
 	}
-	wanted, edit := v1alpha1.SpecScheme(g), origin.Of(g)
+	wanted, edit := v1alpha1.SpecScheme(g), origin.OfGroup(g)
 	switch {
 	case wanted != v1alpha1.SpecScheme(pd):
 		told := "has none, so that PD would not be understood: leave it out here, or add it to all groups of the cluster"
@@ -177,13 +177,13 @@ func mismatch(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
 		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: PDGroup %s %s, with suspended: true in the same edit (docs/tasks/tls.md): %s", pd.Name, told, edit.Edit()))
 	case wanted != v1alpha1.PDScheme(pd) && !g.GetComponentSpec().Suspended:
 		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: it was changed, and pods of PDGroup %s that were started before still run: set %s to true until no pod of the cluster runs: %s",
-			pd.Name, edit.Either("suspended"), edit.Edit()))
+			pd.Name, edit.SharedField("suspended"), edit.Edit()))
 	}
 	return step.Done()
 }
 
-// told says what is wrong with a Secret that a user has to fix.
-func told(g v1alpha1.Group, wrong error, secret Secret) string {
+// describeUserSecret says what is wrong with a Secret that a user has to fix.
+func describeUserSecret(g v1alpha1.Group, wrong error, secret Secret) string {
 	switch {
 	case errors.Is(wrong, errRefused):
 		return fmt.Sprintf("Secret %s: the operators may not read Secrets: install them with components/tls (docs/tasks/tls.md), or leave spec.tls out of a new group", secret.Name)
@@ -199,9 +199,9 @@ var (
 	errAbsent  = errors.New("it does not exist")
 )
 
-// problem is the first thing that is wrong with the Secrets, and with which; nil if nothing
+// findProblem is the first thing that is wrong with the Secrets, and with which; nil if nothing
 // is.
-func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret, error) {
+func (s Secrets) findProblem(g v1alpha1.Group, pods []string, now time.Time) (Secret, error) {
 	pairs := map[string]Pair{}
 	for _, one := range s.all() {
 		switch {
@@ -218,25 +218,25 @@ func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret
 		pairs[one.Name] = pair
 	}
 	for _, p := range s.purposes(g, pods) {
-		if err := pairs[p.secret.Name].valid(now, p.names, p.uses...); err != nil {
+		if err := pairs[p.secret.Name].validate(now, p.names, p.uses...); err != nil {
 			return p.secret, err
 		}
 	}
-	if secret, err := s.strange(pairs, now); err != nil {
+	if secret, err := s.findUntrusted(pairs, now); err != nil {
 		return secret, err
 	}
-	return s.unnamed(g)
+	return s.findRefusedCommonName(g)
 }
 
-// strange says whether the members and their clients would not trust each other,
+// findUntrusted says whether the members and their clients would not trust each other,
 // because different CAs have signed.
-func (s Secrets) strange(pairs map[string]Pair, now time.Time) (Secret, error) {
+func (s Secrets) findUntrusted(pairs map[string]Pair, now time.Time) (Secret, error) {
 	if s.Client.Name == "" || s.Member.Name == "" {
 		return Secret{}, nil
 	}
 	for _, pair := range [][2]Secret{{s.Member, s.Client}, {s.Client, s.Member}} {
 		if err := pairs[pair[0].Name].SignedBy(pairs[pair[1].Name].CA, now); err != nil {
-			return pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so that they would not know each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, unsigned(err))
+			return pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so that they would not know each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, describeVerifyError(err))
 		}
 	}
 	return Secret{}, nil
@@ -246,9 +246,9 @@ func (s Secrets) strange(pairs map[string]Pair, now time.Time) (Secret, error) {
 // the Jobs of spec.sql, where clients have to show one.
 func mysqlUses(g v1alpha1.Group) []use {
 	if v1alpha1.VerifiesClients(g) && g.GroupKind() == v1alpha1.KindTiDBGroup {
-		return []use{serving(), connecting()}
+		return []use{serverAuth(), clientAuth()}
 	}
-	return []use{serving()}
+	return []use{serverAuth()}
 }
 
 // mysqlNames are the names by which MySQL clients reach a group: of its Service, and those of
@@ -266,8 +266,8 @@ func mysqlNames(g v1alpha1.Group) []string {
 // spec.maxSurge for one that takes the place of another.
 func Hosts(g v1alpha1.Group, pods []string) []string {
 	domain := g.GetComponentSpec().ClusterDomain
-	out := services(g)
-	for slot := range g.GetReplicas() + max(1, surge(g)) {
+	out := serviceHosts(g)
+	for slot := range g.GetReplicas() + max(1, maxSurge(g)) {
 		if pod := names.Instance(g.GetName(), slot); !slices.Contains(pods, pod) {
 			pods = append(slices.Clip(pods), pod)
 		}
@@ -278,8 +278,8 @@ func Hosts(g v1alpha1.Group, pods []string) []string {
 	return out
 }
 
-// surge is how many members of a group there may be beyond spec.replicas, 0 if it does not say.
-func surge(g v1alpha1.Group) int32 {
+// maxSurge is how many members of a group there may be beyond spec.replicas, 0 if it does not say.
+func maxSurge(g v1alpha1.Group) int32 {
 	if of, surges := g.(v1alpha1.SurgeGroup); surges {
 		return ptr.Deref(of.GetMaxSurge(), 0)
 	}

@@ -55,15 +55,15 @@ func sans() []string {
 
 func TestSEC01TheNamesOfSecretsAreThoseOfTiDBOperator(t *testing.T) {
 	pd := pdGroup(&v1alpha1.PDTLS{})
-	got := Wanted(pd, pd)
+	got := SecretsFor(pd, pd)
 	assert.Equal(t, []string{"basic-pd-cluster-secret", "basic-cluster-client-secret", ""}, []string{got.Member.Name, got.Client.Name, got.MySQL.Name})
-	got = Wanted(tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}), pd)
+	got = SecretsFor(tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}), pd)
 	assert.Equal(t, []string{"basic-tidb-cluster-secret", "basic-cluster-client-secret", "basic-tidb-server-secret"}, []string{got.Member.Name, got.Client.Name, got.MySQL.Name})
 	pd.Name, pd.Spec.TLS.ClientSecretName = "alone", "mine"
-	assert.Equal(t, "mine", Wanted(pd, pd).Client.Name)
+	assert.Equal(t, "mine", SecretsFor(pd, pd).Client.Name)
 	pd.Spec.TLS.ClientSecretName = ""
-	assert.Equal(t, "alone-cluster-client-secret", Wanted(pd, pd).Client.Name)
-	assert.Equal(t, Secrets{}, Wanted(pdGroup(nil), pdGroup(nil)), "nothing is read without TLS")
+	assert.Equal(t, "alone-cluster-client-secret", SecretsFor(pd, pd).Client.Name)
+	assert.Equal(t, Secrets{}, SecretsFor(pdGroup(nil), pdGroup(nil)), "nothing is read without TLS")
 }
 
 func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
@@ -104,7 +104,7 @@ func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pd := pdGroup(&v1alpha1.PDTLS{})
-			s := Wanted(pd, pd)
+			s := SecretsFor(pd, pd)
 			c.member.Name, c.client.Name = s.Member.Name, s.Client.Name
 			s.Member, s.Client = c.member, c.client
 			o := s.Judge(pd, pd, nil, now)
@@ -123,7 +123,7 @@ func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
 func TestSEC01PodsThatThereAreNeedTheirNames(t *testing.T) {
 	ca := authority(t)
 	pd := pdGroup(&v1alpha1.PDTLS{})
-	s := Wanted(pd, pd)
+	s := SecretsFor(pd, pd)
 	s.Client.Data = data(t, ca, pki.Leaf{})
 	names := Hosts(pd, nil)
 	assert.Equal(t, []string{
@@ -144,7 +144,7 @@ func TestSEC01PodsThatThereAreNeedTheirNames(t *testing.T) {
 func TestDB12MySQLClientsAreShownTheNameOfTheService(t *testing.T) {
 	ca := authority(t)
 	pd, g := pdGroup(&v1alpha1.PDTLS{}), tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}})
-	s := Wanted(g, pd)
+	s := SecretsFor(g, pd)
 	s.Client.Data, s.Member.Data = data(t, ca, pki.Leaf{}), data(t, ca, pki.Leaf{Names: Hosts(g, nil)})
 	s.MySQL.Data = data(t, authority(t), pki.Leaf{Names: []string{"basic-tidb.shop.svc"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	assert.Equal(t, step.Done(), s.Judge(g, pd, nil, now), "its CA may be another one")
@@ -161,7 +161,7 @@ func TestPX04ProxiesHaveSecretsForClientsAndServers(t *testing.T) {
 	g := &v1alpha1.TiProxyGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tiproxy", Namespace: "shop"}}
 	g.Spec.Replicas, g.Spec.MaxSurge, g.Spec.PDGroup.Name = ptr.To[int32](1), ptr.To[int32](2), "basic-pd"
 	g.Spec.TLS = &v1alpha1.TiProxyTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}, Backend: &v1alpha1.BackendTLS{}}
-	s := Wanted(g, pd)
+	s := SecretsFor(g, pd)
 	assert.Equal(t, []string{"basic-tiproxy-cluster-secret", "basic-cluster-client-secret", "basic-tiproxy-server-secret", "basic-tidb-client-secret"},
 		[]string{s.Member.Name, s.Client.Name, s.MySQL.Name, s.Backend.Name})
 	assert.Equal(t, []string{
@@ -176,8 +176,8 @@ func TestPX04ProxiesHaveSecretsForClientsAndServers(t *testing.T) {
 	assert.Equal(t, step.Done(), s.Judge(g, pd, nil, now), "its CA may be another one; no Job shows what clients are shown")
 	assert.Len(t, s.Statuses(now), 4)
 	g.Spec.TLS, g.Spec.PDGroup.Name = &v1alpha1.TiProxyTLS{Backend: &v1alpha1.BackendTLS{SecretName: "mine"}}, "alone"
-	assert.Equal(t, "mine", Wanted(g, pd).Backend.Name)
-	assert.Empty(t, Wanted(g, pd).MySQL.Name)
+	assert.Equal(t, "mine", SecretsFor(g, pd).Backend.Name)
+	assert.Empty(t, SecretsFor(g, pd).MySQL.Name)
 }
 
 // scheme has the members of a PDGroup listen with a scheme.
@@ -208,7 +208,7 @@ func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 		"the PDGroup alone":        {tidbGroup(nil), secured, "spec.tls: PDGroup basic-pd has it, so that PD would not be understood: add it here"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Wanted(c.group, c.pd).Judge(c.group, c.pd, nil, now)
+			o := SecretsFor(c.group, c.pd).Judge(c.group, c.pd, nil, now)
 			if c.says == "" {
 				assert.Equal(t, step.Done(), o)
 				return
@@ -222,7 +222,7 @@ func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 func TestSEC01TheStatusTellsWhenCertificatesExpire(t *testing.T) {
 	ca := authority(t)
 	pd := pdGroup(&v1alpha1.PDTLS{})
-	s := Wanted(pd, pd)
+	s := SecretsFor(pd, pd)
 	s.Member.Data = data(t, ca, pki.Leaf{Names: sans(), From: now.Add(-time.Hour), Until: now.AddDate(1, 0, 0)})
 	assert.Equal(t, []v1alpha1.CertificateStatus{{SecretName: "basic-pd-cluster-secret", NotAfter: metav1.NewTime(now.AddDate(0, 0, 9))}}, s.Statuses(now), "the CA ends before it") //nolint:gosec // a name
 	s.Client.Data = data(t, ca, pki.Leaf{})
@@ -234,7 +234,7 @@ func TestSEC01TheStatusTellsWhenCertificatesExpire(t *testing.T) {
 func TestSEC01WhatWasVerifiedOnceIsGoodUntilItsCAEnds(t *testing.T) {
 	ca := authority(t) // it has nine days
 	pd := pdGroup(&v1alpha1.PDTLS{})
-	s := Wanted(pd, pd)
+	s := SecretsFor(pd, pd)
 	long := pki.Leaf{Names: sans(), From: now.Add(-time.Hour), Until: now.AddDate(1, 0, 0)}
 	s.Member.Data, s.Client.Data = data(t, ca, long), data(t, ca, pki.Leaf{From: long.From, Until: long.Until})
 	s.Member.Load()
@@ -272,10 +272,10 @@ func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
 			"key tls.crt: the CA of it expires at 2026-12-05T12:00:00Z: renew the CA with the key that it has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Wanted(pd, pd)
+			s := SecretsFor(pd, pd)
 			c.member.Names = sans()
 			s.Member.Data, s.Client.Data = data(t, ca, c.member), data(t, ca, c.client)
-			got := s.Expiring(pd, pd, c.at)
+			got := s.DescribeExpiry(pd, pd, c.at)
 			if c.says == "" {
 				assert.Empty(t, got)
 				return
@@ -284,7 +284,7 @@ func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
 			assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, c.at), "nothing is held up")
 		})
 	}
-	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.Expiring(pd, pd, now), "what is not there does not end")
+	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.DescribeExpiry(pd, pd, now), "what is not there does not end")
 }
 
 func TestSEC01AGroupWhoseCertificateEndsSoonIsLookedAtMoreOften(t *testing.T) {
@@ -294,17 +294,17 @@ func TestSEC01AGroupWhoseCertificateEndsSoonIsLookedAtMoreOften(t *testing.T) {
 		}
 		return out
 	}
-	assert.Equal(t, ReviewAgain, Review(nil, now))
-	assert.Equal(t, ReviewAgain, Review(ends(24*time.Hour, 240*time.Hour), now))
-	assert.Equal(t, LookAgain, Review(ends(24*time.Hour, time.Hour), now))
-	assert.Equal(t, LookAgain, Review(ends(-time.Hour), now))
+	assert.Equal(t, ReviewAgain, ReviewDelay(nil, now))
+	assert.Equal(t, ReviewAgain, ReviewDelay(ends(24*time.Hour, 240*time.Hour), now))
+	assert.Equal(t, LookAgain, ReviewDelay(ends(24*time.Hour, time.Hour), now))
+	assert.Equal(t, LookAgain, ReviewDelay(ends(-time.Hour), now))
 }
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"), []byte("x"), []byte("-----BEGIN PRIVATE KEY-----"))
 	f.Fuzz(func(t *testing.T, ca, cert, key []byte) {
 		pd := pdGroup(&v1alpha1.PDTLS{})
-		s := Wanted(pd, pd)
+		s := SecretsFor(pd, pd)
 		s.Client.Data = map[string][]byte{"ca.crt": ca, "tls.crt": cert, "tls.key": key}
 		s.Member.Data = s.Client.Data
 		assert.Equal(t, step.KindStall, s.Judge(pd, pd, nil, now).Kind, "no text of a fuzzer is a certificate")

@@ -13,7 +13,7 @@ import (
 // What a reconcile asks of the certificates of a group.
 func reconciled(s Secrets, pd *v1alpha1.PDGroup) bool {
 	o := s.Judge(pd, pd, nil, now)
-	return o.Message+s.Expiring(pd, pd, now) == "" && s.Trust() != "" && len(s.Statuses(now)) > 0
+	return o.Message+s.DescribeExpiry(pd, pd, now) == "" && s.Trust() != "" && len(s.Statuses(now)) > 0
 }
 
 func held(t testing.TB, load bool) (Secrets, *v1alpha1.PDGroup) {
@@ -21,7 +21,7 @@ func held(t testing.TB, load bool) (Secrets, *v1alpha1.PDGroup) {
 	ca, err := pki.New(now)
 	require.NoError(t, err)
 	pd := pdGroup(&v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}})
-	s := Wanted(pd, pd)
+	s := SecretsFor(pd, pd)
 	for of, names := range map[*Secret][]string{&s.Member: sans(), &s.Client: nil} {
 		of.Data, err = ca.Secret(pki.Leaf{Names: names, From: now.AddDate(0, 0, -1), Until: now.AddDate(0, 0, 8)})
 		require.NoError(t, err)

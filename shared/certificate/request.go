@@ -34,7 +34,7 @@ type Request struct {
 func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
 	var out []Request
 	for _, g := range groups {
-		wanted := Wanted(g, pd)
+		wanted := SecretsFor(g, pd)
 		for _, p := range wanted.purposes(g, nil) {
 			shared := p.secret.Name == wanted.Client.Name || p.secret.Name == wanted.Backend.Name
 			if !p.secret.Made || slices.ContainsFunc(out, func(r Request) bool { return r.Secret == p.secret.Name }) {
@@ -48,13 +48,13 @@ func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
 				r.Common = allowed[0]
 			}
 			if p.secret.Name == wanted.Member.Name {
-				r.Names = append(services(g), "*."+peerHost(g)) // whatever pods there will be
+				r.Names = append(serviceHosts(g), "*."+peerHost(g)) // whatever pods there will be
 			}
 			for _, u := range p.uses {
 				r.Serves, r.Connects = r.Serves || u.usage == x509.ExtKeyUsageServerAuth, r.Connects || u.usage == x509.ExtKeyUsageClientAuth
 			}
 			if r.Serves && v1alpha1.SourceOf(pd).SelfSigned != nil {
-				r.Names, r.Addresses = withAliases(r.Names, g), loopback()
+				r.Names, r.Addresses = withAliases(r.Names, g), loopbackAddresses()
 			}
 			out = append(out, r)
 		}
@@ -90,8 +90,8 @@ func withAliases(known []string, g v1alpha1.Group) []string {
 	return out
 }
 
-// loopback are the addresses of a forwarded port.
-func loopback() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
+// loopbackAddresses are the addresses of a forwarded port.
+func loopbackAddresses() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
 
 // longestCommonName is that of X.509.
 const longestCommonName = 64
@@ -122,25 +122,25 @@ func (r Request) ExtKeyUsages() []x509.ExtKeyUsage {
 func (r Request) uses() []use {
 	var out []use
 	if r.Serves {
-		out = append(out, serving())
+		out = append(out, serverAuth())
 	}
 	if r.Connects {
-		out = append(out, connecting())
+		out = append(out, clientAuth())
 	}
 	return out
 }
 
-// Lacks says why what a Secret holds is not the certificate that is asked for; nil if it is.
-func (r Request) Lacks(data map[string][]byte, now time.Time) error {
+// CheckData says why what a Secret holds is not the certificate that is asked for; nil if it is.
+func (r Request) CheckData(data map[string][]byte, now time.Time) error {
 	pair, err := Parse(data)
 	if err != nil {
 		return err
 	}
-	return r.Misses(pair, now)
+	return r.CheckPair(pair, now)
 }
 
-// Misses is Lacks of what was parsed.
-func (r Request) Misses(pair Pair, now time.Time) error {
+// CheckPair is Lacks of what was parsed.
+func (r Request) CheckPair(pair Pair, now time.Time) error {
 	// A name with * is compared as it is: no pod is called so.
 	for _, name := range r.Names {
 		if !slices.Contains(pair.leaf.DNSNames, name) {
@@ -155,7 +155,7 @@ func (r Request) Misses(pair Pair, now time.Time) error {
 	if have := pair.leaf.Subject.CommonName; r.Common != "" && have != r.Common {
 		return fmt.Errorf("key %s: its common name is %q, not %q", v1alpha1.TLSKeyCert, have, r.Common)
 	}
-	return pair.valid(now, nil, r.uses()...)
+	return pair.validate(now, nil, r.uses()...)
 }
 
 // Leaf returns the certificate of the pair itself.
@@ -166,8 +166,8 @@ func peerHost(g v1alpha1.Group) string {
 	return names.ServiceHost(names.PeerService(g.GetName()), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)
 }
 
-// services are the names of a group's Services.
-func services(g v1alpha1.Group) []string {
+// serviceHosts are the names of a group's Services.
+func serviceHosts(g v1alpha1.Group) []string {
 	out := []string{peerHost(g)}
 	if _, serves := g.(v1alpha1.ClientGroup); serves || g.GroupKind() == v1alpha1.KindPDGroup { // others have no other Service
 		out = append(out, names.ServiceHost(g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain))

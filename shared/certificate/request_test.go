@@ -60,13 +60,13 @@ func TestSEC01WhatIsAskedForPassesTheJudge(t *testing.T) {
 			names = append(names, address.String())
 		}
 		secrets[r.Secret] = data(t, ca, pki.Leaf{Names: names, Usages: r.ExtKeyUsages()})
-		assert.NoError(t, r.Lacks(secrets[r.Secret], now))
+		assert.NoError(t, r.CheckData(secrets[r.Secret], now))
 		assert.Len(t, r.Usages(), len(r.ExtKeyUsages()))
 		assert.LessOrEqual(t, len(r.CommonName()), 64)
 	}
 	assert.Len(t, secrets, 10, "six of members, two for MySQL clients, one of the operators, one of proxies")
 	for _, g := range groups {
-		s := Wanted(g, pd)
+		s := SecretsFor(g, pd)
 		for _, secret := range []*Secret{&s.Member, &s.Client, &s.MySQL, &s.Backend} {
 			if secret.Name != "" {
 				assert.True(t, secret.Made, secret.Name)
@@ -110,14 +110,14 @@ func TestSEC01ASecretThatIsNamedIsAPersons(t *testing.T) {
 	assert.Equal(t, "basic-tidb-cluster-secret", requests[0].Secret)
 	assert.NotContains(t, requests[0].Names, "basic-tidb", "a company's issuer may sign full names only")
 	assert.Empty(t, requests[0].Addresses)
-	assert.Contains(t, Wanted(pd, pd).Judge(pd, pd, nil, now).Message, "Secret mine does not exist: create it: kubectl")
+	assert.Contains(t, SecretsFor(pd, pd).Judge(pd, pd, nil, now).Message, "Secret mine does not exist: create it: kubectl")
 	assert.Empty(t, Requests(pdGroup(&v1alpha1.PDTLS{}), []v1alpha1.Group{pdGroup(&v1alpha1.PDTLS{})}), "a user brings all")
 	assert.Empty(t, Requests(pdGroup(nil), []v1alpha1.Group{pdGroup(nil)}))
 }
 
 func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
 	pd := madeBy(v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "corp", Kind: "ClusterIssuer"}})
-	s := Wanted(pd, pd)
+	s := SecretsFor(pd, pd)
 	o := s.Judge(pd, pd, nil, now)
 	assert.Equal(t, step.KindWait, o.Kind)
 	assert.Equal(t, v1alpha1.ReasonWaitingForCertificate, o.Reason)
@@ -134,25 +134,25 @@ func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
 	assert.Contains(t, s.Judge(pd, pd, nil, now).Message, "install them with components/tls ", "nobody else can help")
 
 	pd = madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
-	s = Wanted(pd, pd)
+	s = SecretsFor(pd, pd)
 	s.Member.Data = map[string][]byte{}
 	assert.Equal(t, "Secret basic-pd-cluster-secret, key ca.crt: it is missing: the CA of PDGroup basic-pd has not signed it yet: kubectl -n shop describe pdgroup basic-pd", s.Judge(pd, pd, nil, now).Message)
 }
 
 func TestSEC01ARequestTellsWhatASecretLacks(t *testing.T) {
 	ca := authority(t)
-	r := Request{Secret: "s", Names: []string{"*.kv-peer.shop.svc"}, Addresses: loopback(), Serves: true, Connects: true}
+	r := Request{Secret: "s", Names: []string{"*.kv-peer.shop.svc"}, Addresses: loopbackAddresses(), Serves: true, Connects: true}
 	good := pki.Leaf{Names: append([]string{"127.0.0.1", "::1"}, r.Names...)}
-	assert.NoError(t, r.Lacks(data(t, ca, good), now))
+	assert.NoError(t, r.CheckData(data(t, ca, good), now))
 	for says, leaf := range map[string]pki.Leaf{
 		"lack ::1":                {Names: append([]string{"127.0.0.1"}, r.Names...)},
 		"lack *.kv-peer.shop.svc": {Names: []string{"kv-0.kv-peer.shop.svc"}},
 		"lacks client auth":       {Names: good.Names, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
 		"expired at":              {Names: good.Names, From: now.Add(-2 * time.Hour), Until: now.Add(-time.Hour)},
 	} {
-		assert.ErrorContains(t, r.Lacks(data(t, ca, leaf), now), says)
+		assert.ErrorContains(t, r.CheckData(data(t, ca, leaf), now), says)
 	}
-	assert.ErrorContains(t, r.Lacks(nil, now), "key ca.crt: it is missing")
+	assert.ErrorContains(t, r.CheckData(nil, now), "key ca.crt: it is missing")
 }
 
 // While a CA is replaced, ca.crt holds the old and the new one.
@@ -160,7 +160,7 @@ func TestSEC01TwoAuthoritiesInOneSecretAreBothTrusted(t *testing.T) {
 	before, after := authority(t), authority(t)
 	old, renewed := data(t, before, pki.Leaf{Names: sans()}), data(t, after, pki.Leaf{})
 	pd := pdGroup(&v1alpha1.PDTLS{})
-	s := Wanted(pd, pd)
+	s := SecretsFor(pd, pd)
 	s.Member.Data, s.Client.Data = old, renewed
 	assert.Contains(t, s.Judge(pd, pd, nil, now).Message, "has not signed it")
 	both := bytes.Join([][]byte{old["ca.crt"], renewed["ca.crt"]}, nil)
@@ -178,13 +178,13 @@ func TestSEC01ATidbClusterHandsToItsPDGroupWhoSigns(t *testing.T) {
 	spec.PD.TLS = &v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}}
 	assert.Equal(t, spec.PD.TLS.CertificateSource, source(), "its own counts")
 	spec.TLS, spec.PD.TLS = nil, nil
-	assert.False(t, source().Made())
+	assert.False(t, source().MakesSecrets())
 }
 
 func TestSEC01MembersDoNotStartBetweenTwoAuthorities(t *testing.T) {
 	pd := madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
 	before, after := authority(t), authority(t)
-	s := Wanted(pd, pd)
+	s := SecretsFor(pd, pd)
 	s.Member.Data, s.Client.Data = data(t, before, pki.Leaf{Names: sans()}), data(t, before, pki.Leaf{})
 	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
 	was := s.Trust()
@@ -216,7 +216,7 @@ func TestDB12MoreNamesOfMySQLClientsAreAskedForAndJudged(t *testing.T) {
 	assert.Subset(t, made.Names, []string{"basic-tidb.shop.svc", "db.corp.example", "*.db.corp.example"})
 
 	ca := authority(t)
-	s := Wanted(g, pd)
+	s := SecretsFor(g, pd)
 	s.Member.Data = data(t, ca, pki.Leaf{Names: []string{"basic-tidb.shop.svc", "basic-tidb-peer.shop.svc", "*.basic-tidb-peer.shop.svc"}})
 	s.Client.Data = data(t, ca, pki.Leaf{})
 	for says, names := range map[string][]string{
@@ -240,15 +240,15 @@ func TestSEC01APauseThatKeepsACertificateFromBeingSignedIsNamed(t *testing.T) {
 		"a CA of the cluster's own": {SelfSigned: &v1alpha1.SelfSigned{}}, "an issuer": {Issuer: &v1alpha1.IssuerReference{Name: "corp"}},
 	} {
 		pd := madeBy(source)
-		assert.NotContains(t, Wanted(pd, pd).Judge(pd, pd, nil, now).Message, "paused", name)
+		assert.NotContains(t, SecretsFor(pd, pd).Judge(pd, pd, nil, now).Message, "paused", name)
 		pd.Spec.Paused = true
-		s := Wanted(pd, pd)
+		s := SecretsFor(pd, pd)
 		assert.Contains(t, s.Judge(pd, pd, nil, now).Message, "Secret basic-pd-cluster-secret does not exist yet: "+pause, name)
 		s.Member.Data, s.Client.Data = ending, ending
 		if source.Issuer == nil {
-			assert.Contains(t, s.Expiring(pd, pd, now), "or what has signed it, and was not renewed: "+pause, name)
+			assert.Contains(t, s.DescribeExpiry(pd, pd, now), "or what has signed it, and was not renewed: "+pause, name)
 		} else {
-			assert.Contains(t, s.Expiring(pd, pd, now), "Issuer corp of PDGroup basic-pd has not signed it yet", "cert-manager renews all the same")
+			assert.Contains(t, s.DescribeExpiry(pd, pd, now), "Issuer corp of PDGroup basic-pd has not signed it yet", "cert-manager renews all the same")
 		}
 	}
 }

@@ -87,7 +87,7 @@ func Parse(data map[string][]byte) (Pair, error) {
 		return Pair{}, pairError(data, err)
 	}
 	out.leaf = out.Certificate.Leaf
-	out.trust = digest(data[v1alpha1.TLSKeyCA], out.leaf.AuthorityKeyId)
+	out.trust = hashParts(data[v1alpha1.TLSKeyCA], out.leaf.AuthorityKeyId)
 	for _, der := range out.Certificate.Certificate[1:] {
 		if above, err := x509.ParseCertificate(der); err == nil {
 			out.above.AddCert(above)
@@ -106,14 +106,14 @@ func pairError(data map[string][]byte, err error) error {
 		return fmt.Errorf("key %s: %w", v1alpha1.TLSKeyCert, certificate)
 	case keyErr != nil:
 		return fmt.Errorf("key %s: %w", v1alpha1.TLSKeyKey, keyErr)
-	case !belongs(leaf, key):
+	case !matchesKey(leaf, key):
 		return fmt.Errorf("key %s: it belongs to another certificate than the one of key %s", v1alpha1.TLSKeyKey, v1alpha1.TLSKeyCert)
 	}
 	return fmt.Errorf("keys %s and %s: %w", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey, err)
 }
 
-// belongs reports whether a private key is that of a certificate.
-func belongs(leaf *x509.Certificate, key any) bool {
+// matchesKey reports whether a private key is that of a certificate.
+func matchesKey(leaf *x509.Certificate, key any) bool {
 	switch public := leaf.PublicKey.(type) {
 	case *rsa.PublicKey:
 		private, same := key.(*rsa.PrivateKey)
@@ -134,20 +134,20 @@ type use struct {
 	said  string
 }
 
-func serving() use    { return use{x509.ExtKeyUsageServerAuth, "server auth"} }
-func connecting() use { return use{x509.ExtKeyUsageClientAuth, "client auth"} }
+func serverAuth() use { return use{x509.ExtKeyUsageServerAuth, "server auth"} }
+func clientAuth() use { return use{x509.ExtKeyUsageClientAuth, "client auth"} }
 
-// valid says what is wrong with a certificate at a time; nil if nothing is.
-func (p Pair) valid(now time.Time, names []string, uses ...use) error {
+// validate says what is wrong with a certificate at a time; nil if nothing is.
+func (p Pair) validate(now time.Time, names []string, uses ...use) error {
 	cert := "key " + v1alpha1.TLSKeyCert
 	switch {
 	case now.Before(p.leaf.NotBefore):
-		return fmt.Errorf("%s: it is not valid before %s", cert, stamp(p.leaf.NotBefore))
+		return fmt.Errorf("%s: it is not valid before %s", cert, formatTime(p.leaf.NotBefore))
 	case now.After(p.leaf.NotAfter):
-		return fmt.Errorf("%s: it expired at %s", cert, stamp(p.leaf.NotAfter))
+		return fmt.Errorf("%s: it expired at %s", cert, formatTime(p.leaf.NotAfter))
 	}
 	if err := p.SignedBy(p.CA, now); err != nil {
-		return fmt.Errorf("%s: %s of the same Secret %s", cert, v1alpha1.TLSKeyCA, unsigned(err))
+		return fmt.Errorf("%s: %s of the same Secret %s", cert, v1alpha1.TLSKeyCA, describeVerifyError(err))
 	}
 	for _, u := range uses {
 		if _, err := p.prove(p.CA, u.usage, now); err != nil {
@@ -169,8 +169,8 @@ func (p Pair) SignedBy(ca *x509.CertPool, now time.Time) error {
 	return err
 }
 
-// unsigned says what is the matter between a CA and a certificate.
-func unsigned(err error) string {
+// describeVerifyError says what is the matter between a CA and a certificate.
+func describeVerifyError(err error) string {
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {
 		return "has not signed it"
@@ -178,8 +178,8 @@ func unsigned(err error) string {
 	return "does not verify it: " + err.Error() // such as that it has expired
 }
 
-// shortest returns the certificate that ends first: a Secret's own, or one above it.
-func (p Pair) shortest(now time.Time) *x509.Certificate {
+// firstToExpire returns the certificate that ends first: a Secret's own, or one above it.
+func (p Pair) firstToExpire(now time.Time) *x509.Certificate {
 	first := p.leaf
 	chain, err := p.prove(p.CA, x509.ExtKeyUsageAny, now)
 	if err != nil {
@@ -193,4 +193,4 @@ func (p Pair) shortest(now time.Time) *x509.Certificate {
 	return first
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

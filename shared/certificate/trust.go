@@ -29,9 +29,9 @@ func (s Secrets) Trust() string {
 	return ""
 }
 
-// divided says which Secret has other authorities than the first of those that are made: they
+// findDifferentCA says which Secret has other authorities than the first of those that are made: they
 // are written one after the other, and members that started in between would do so twice.
-func (s Secrets) divided() (Secret, error) {
+func (s Secrets) findDifferentCA() (Secret, error) {
 	first := Secret{}
 	for _, one := range s.all() {
 		switch {
@@ -45,7 +45,7 @@ func (s Secrets) divided() (Secret, error) {
 	return Secret{}, nil
 }
 
-func digest(parts ...[]byte) string {
+func hashParts(parts ...[]byte) string {
 	sum := sha256.New()
 	for _, part := range parts {
 		one := sha256.Sum256(part)

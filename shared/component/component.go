@@ -43,10 +43,10 @@ type Preparation struct {
 // Component answers what the planner asks about members of one kind. Everything is pure. What
 // may be done is a Verdict, which refuses unless it was judged.
 type Component interface {
-	// NotServing reports that a member does not work and so adds nothing to its database.
+	// IsNotServing reports that a member does not work and so adds nothing to its database.
 	// It may be restarted at any moment and without the Lease, so that every mistake can
 	// be undone.
-	NotServing(i *v1alpha1.Instance) bool
+	IsNotServing(i *v1alpha1.Instance) bool
 	// Rank orders the members of which one is to be disrupted: the lowest is first.
 	Rank(d Disruption) int
 	// NeedsLease reports whether a disruption needs the Lease of the cluster.
@@ -76,9 +76,9 @@ type Component interface {
 	// RestartsWhenDeleted reports whether a member whose Instance is being deleted serves,
 	// and comes back in its slot with its data. It is stopped with the care of a restart.
 	RestartsWhenDeleted(i *v1alpha1.Instance) bool
-	// ReplacedWhenDeleted reports whether a member whose Instance is being deleted is
+	// IsReplacedWhenDeleted reports whether a member whose Instance is being deleted is
 	// replaced by a new one in another slot before it has gone.
-	ReplacedWhenDeleted(i *v1alpha1.Instance) bool
+	IsReplacedWhenDeleted(i *v1alpha1.Instance) bool
 	// ReasonDead says why a member never comes back and is to be replaced now, if that is
 	// known.
 	ReasonDead(i *v1alpha1.Instance) verdict.Reason

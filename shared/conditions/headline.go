@@ -37,13 +37,13 @@ func (s *Set) Headline() (reason, message string) {
 	case upToDate.Reason != v1alpha1.ReasonUpToDate:
 		from = upToDate
 	default:
-		return "", short(ready.Message)
+		return "", shortenLine(ready.Message)
 	}
-	return from.Reason, short(from.Message)
+	return from.Reason, shortenLine(from.Message)
 }
 
-// short cuts a line at a word, so that it has maxHeadline characters at most.
-func short(message string) string {
+// shortenLine cuts a line at a word, so that it has maxHeadline characters at most.
+func shortenLine(message string) string {
 	if utf8.RuneCountInString(message) <= maxHeadline {
 		return message
 	}
@@ -51,5 +51,5 @@ func short(message string) string {
 	if at := strings.LastIndexByte(cut, ' '); at > 0 {
 		cut = cut[:at]
 	}
-	return strings.TrimRight(whole(cut), " ,;:(") + "…"
+	return strings.TrimRight(trimCutCommand(cut), " ,;:(") + "…"
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Of returns the conditions of an object of the suite, nil of any other one.
-func Of(o runtime.Object) []metav1.Condition {
+// FromObject returns the conditions of an object of the suite, nil of any other one.
+func FromObject(o runtime.Object) []metav1.Condition {
 	switch x := o.(type) {
 	case v1alpha1.Group:
 		return x.GetGroupStatus().Conditions

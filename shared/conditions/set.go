@@ -35,10 +35,10 @@ func New(old []metav1.Condition, generation int64, now time.Time) *Set {
 // that changes nothing of them has none of them written again.
 func NewMember(old []metav1.Condition, now time.Time) *Set { return New(old, 0, now) }
 
-// Put sets a condition. The transition time is kept while the status is.
-func (s *Set) Put(conditionType string, status metav1.ConditionStatus, reason, message string) {
+// SetCondition sets a condition. The transition time is kept while the status is.
+func (s *Set) SetCondition(conditionType string, status metav1.ConditionStatus, reason, message string) {
 	c := metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: line(message),
+		Type: conditionType, Status: status, Reason: reason, Message: formatMessage(message),
 		ObservedGeneration: s.generation, LastTransitionTime: s.now,
 	}
 	if before := meta.FindStatusCondition(s.old, conditionType); before != nil && before.Status == status {
@@ -60,19 +60,19 @@ func (s *Set) NotBefore(conditionType string, since metav1.Time) {
 	}
 }
 
-// True sets a condition to True.
-func (s *Set) True(conditionType, reason, message string) {
-	s.Put(conditionType, metav1.ConditionTrue, reason, message)
+// MarkTrue sets a condition to True.
+func (s *Set) MarkTrue(conditionType, reason, message string) {
+	s.SetCondition(conditionType, metav1.ConditionTrue, reason, message)
 }
 
-// False sets a condition to False.
-func (s *Set) False(conditionType, reason, message string) {
-	s.Put(conditionType, metav1.ConditionFalse, reason, message)
+// MarkFalse sets a condition to False.
+func (s *Set) MarkFalse(conditionType, reason, message string) {
+	s.SetCondition(conditionType, metav1.ConditionFalse, reason, message)
 }
 
-// Unknown sets a condition to Unknown.
-func (s *Set) Unknown(conditionType, reason, message string) {
-	s.Put(conditionType, metav1.ConditionUnknown, reason, message)
+// MarkUnknown sets a condition to Unknown.
+func (s *Set) MarkUnknown(conditionType, reason, message string) {
+	s.SetCondition(conditionType, metav1.ConditionUnknown, reason, message)
 }
 
 // Is reports whether the Set has the condition at True.
@@ -102,15 +102,15 @@ func (s *Set) List() []metav1.Condition {
 	return out
 }
 
-// told lists the conditions whose changes are worth an Event: the rest follow from
+// eventConditions lists the conditions whose changes are worth an Event: the rest follow from
 // them or lead to them, and can be read in status.
-func told() []string {
+func eventConditions() []string {
 	return []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate, v1alpha1.ConditionStalled, v1alpha1.ConditionPaused, v1alpha1.ConditionBootstrapped, v1alpha1.ConditionQuorumHealthy}
 }
 
-// notable lists the reasons of an UpToDate that is not True which cause an Event although
+// eventReasons lists the reasons of an UpToDate that is not True which cause an Event although
 // nothing is done: a user has put it off, or has to make room.
-func notable() []string {
+func eventReasons() []string {
 	return []string{v1alpha1.ReasonUpdateHeld, v1alpha1.ReasonPodUnschedulable}
 }
 
@@ -119,14 +119,14 @@ func notable() []string {
 func (s *Set) Transitions() []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range s.List() {
-		if !slices.Contains(told(), c.Type) {
+		if !slices.Contains(eventConditions(), c.Type) {
 			continue
 		}
 		before := meta.FindStatusCondition(s.old, c.Type)
 		switch {
 		case c.Type == v1alpha1.ConditionUpToDate && c.Status != metav1.ConditionTrue:
 			// The steps of a roll cause Events; what blocks it does not.
-			if slices.Contains(notable(), c.Reason) && (before == nil || before.Reason != c.Reason) {
+			if slices.Contains(eventReasons(), c.Reason) && (before == nil || before.Reason != c.Reason) {
 				out = append(out, c)
 			}
 		case before != nil && before.Status == c.Status && before.Reason == c.Reason:
@@ -139,28 +139,28 @@ func (s *Set) Transitions() []metav1.Condition {
 	return out
 }
 
-// line makes a message a single line of bounded length, fit for a terminal: it may quote
+// formatMessage makes a message a single line of bounded length, fit for a terminal: it may quote
 // what a PD or a pod says, which is any program of its namespace.
-func line(message string) string {
-	message = Plain(strings.Join(strings.Fields(message), " "))
+func formatMessage(message string) string {
+	message = SanitizeText(strings.Join(strings.Fields(message), " "))
 	if len(message) <= maxMessage {
 		return message
 	}
-	return whole(strings.ToValidUTF8(message[:maxMessage-3], "")) + "..."
+	return trimCutCommand(strings.ToValidUTF8(message[:maxMessage-3], "")) + "..."
 }
 
-// whole takes the command off that a message was cut in: a part of one must not be there
+// trimCutCommand takes the command off that a message was cut in: a part of one must not be there
 // to be pasted.
-func whole(cut string) string {
+func trimCutCommand(cut string) string {
 	if at := strings.LastIndex(cut, "kubectl "); at > 0 && !strings.ContainsAny(cut[at:], ";)") {
 		return cut[:at]
 	}
 	return strings.TrimSuffix(cut, "kubectl")
 }
 
-// Plain replaces what a terminal would obey or hide rather than show: control characters,
+// SanitizeText replaces what a terminal would obey or hide rather than show: control characters,
 // and those that turn the direction of writing.
-func Plain(text string) string {
+func SanitizeText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != ' ' && !unicode.IsPrint(r) {
 			return '?'

@@ -40,7 +40,7 @@ func TestFinish(t *testing.T) {
 		step.Done(),
 		step.Wait("PD", time.Minute, v1alpha1.ReasonQuorumLost, "start the members again"),
 		step.Wait("PD", time.Minute, "", "no reason was given"),
-		step.After(time.Second, v1alpha1.ReasonMissingReference, "create it"),
+		step.RetryAfter(time.Second, v1alpha1.ReasonMissingReference, "create it"),
 		step.Fail(v1alpha1.ReasonRequestFailed, errors.New("boom\nand more")),
 		step.Stall(v1alpha1.ReasonInvalidSpec, "correct it"),
 	}
@@ -72,14 +72,14 @@ func TestFinish(t *testing.T) {
 
 func TestTheTransitionTimeFollowsTheStatusAlone(t *testing.T) {
 	first := conditions.New(nil, 3, clock())
-	first.False(v1alpha1.ConditionReady, v1alpha1.ReasonCreating, "creating")
+	first.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonCreating, "creating")
 	second := conditions.New(first.List(), 4, clock().Add(time.Hour))
-	second.False(v1alpha1.ConditionReady, v1alpha1.ReasonPodPending, "pending")
+	second.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonPodPending, "pending")
 	got := second.Get(v1alpha1.ConditionReady)
 	assert.Equal(t, clock(), got.LastTransitionTime.Time)
 	assert.EqualValues(t, 4, got.ObservedGeneration)
 	third := conditions.New(second.List(), 4, clock().Add(2*time.Hour))
-	third.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "ready")
+	third.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "ready")
 	assert.Equal(t, clock().Add(2*time.Hour), third.Get(v1alpha1.ConditionReady).LastTransitionTime.Time)
 	assert.True(t, third.Is(v1alpha1.ConditionReady))
 	assert.False(t, third.Was(v1alpha1.ConditionReady))
@@ -88,9 +88,9 @@ func TestTheTransitionTimeFollowsTheStatusAlone(t *testing.T) {
 
 func TestTheListIsInTheOrderOfTheTable(t *testing.T) {
 	set := conditions.New(nil, 3, clock())
-	set.True(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumHealthy, "x")
-	set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "x")
-	set.Unknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonPDUnreachable, "put twice, kept once")
+	set.MarkTrue(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumHealthy, "x")
+	set.MarkTrue(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "x")
+	set.MarkUnknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonPDUnreachable, "put twice, kept once")
 	set.Finish(conditions.Verdict{Serving: true, Summary: "x", Outcome: step.Done()})
 	var got []string
 	for _, c := range set.List() {
@@ -101,11 +101,11 @@ func TestTheListIsInTheOrderOfTheTable(t *testing.T) {
 
 func TestAMessageIsOneLineOfBoundedLength(t *testing.T) {
 	set := conditions.New(nil, 3, clock())
-	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "one\n\ttwo  three")
+	set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "one\n\ttwo  three")
 	assert.Equal(t, "one two three", set.Get(v1alpha1.ConditionReady).Message)
-	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "PD said \"\x1b[31m\x00 \u202e no\" \xff")
+	set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "PD said \"\x1b[31m\x00 \u202e no\" \xff")
 	assert.Equal(t, `PD said "?[31m? ? no" `+"\ufffd", set.Get(v1alpha1.ConditionReady).Message, "P12: what a program of the namespace says is no command to a terminal")
-	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, strings.Repeat("é", 1000))
+	set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, strings.Repeat("é", 1000))
 	long := set.Get(v1alpha1.ConditionReady).Message
 	assert.LessOrEqual(t, len(long), 960)
 	assert.True(t, strings.HasSuffix(long, "é..."))
@@ -114,7 +114,7 @@ func TestAMessageIsOneLineOfBoundedLength(t *testing.T) {
 func TestALongMessageHasWholeCommandsOnly(t *testing.T) {
 	set := conditions.New(nil, 3, clock())
 	first, last := "kubectl -n db edit tidbcluster x; ", "kubectl -n db annotate tidbcluster x 'groups.tidb.dev/allow-removal="+strings.Repeat("x", 300)+"'"
-	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, strings.Repeat("é ", 270)+first+"or consent: "+last)
+	set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, strings.Repeat("é ", 270)+first+"or consent: "+last)
 	message := set.Get(v1alpha1.ConditionReady).Message
 	assert.LessOrEqual(t, len(message), 960)
 	assert.True(t, strings.HasSuffix(message, first+"or consent: ..."), message)
@@ -122,7 +122,7 @@ func TestALongMessageHasWholeCommandsOnly(t *testing.T) {
 
 func TestTransitionsAreWhatAUserWantsToHear(t *testing.T) {
 	put := func(status metav1.ConditionStatus, kind, reason string) func(*conditions.Set) {
-		return func(s *conditions.Set) { s.Put(kind, status, reason, "m") }
+		return func(s *conditions.Set) { s.SetCondition(kind, status, reason, "m") }
 	}
 	nothing := func(*conditions.Set) {}
 	for name, c := range map[string]struct {

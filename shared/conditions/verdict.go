@@ -40,30 +40,30 @@ func (s *Set) Finish(v Verdict) {
 	}
 	switch {
 	case v.Suspended:
-		s.False(v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "suspended: "+cmp.Or(v.Resume, "set spec.suspended to false to start it again"))
+		s.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "suspended: "+cmp.Or(v.Resume, "set spec.suspended to false to start it again"))
 	case v.Serving:
-		s.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, v.Summary)
+		s.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, v.Summary)
 	case v.Unready.Reason != "":
-		s.False(v1alpha1.ConditionReady, v.Unready.Reason, v.Unready.Message)
+		s.MarkFalse(v1alpha1.ConditionReady, v.Unready.Reason, v.Unready.Message)
 	case o.Kind == step.KindDone:
-		s.False(v1alpha1.ConditionReady, v1alpha1.ReasonNotReady, v.Summary)
+		s.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonNotReady, v.Summary)
 	default:
-		s.False(v1alpha1.ConditionReady, o.Reason, o.Message)
+		s.MarkFalse(v1alpha1.ConditionReady, o.Reason, o.Message)
 	}
 	switch {
 	case o.Kind != step.KindDone:
-		s.False(v1alpha1.ConditionUpToDate, o.Reason, o.Message)
+		s.MarkFalse(v1alpha1.ConditionUpToDate, o.Reason, o.Message)
 	case v.NoteReason != "":
-		s.True(v1alpha1.ConditionUpToDate, v.NoteReason, v.Note)
+		s.MarkTrue(v1alpha1.ConditionUpToDate, v.NoteReason, v.Note)
 	default:
-		s.True(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "everything matches the spec")
+		s.MarkTrue(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "everything matches the spec")
 	}
 	switch {
 	case v.Paused:
-		s.True(v1alpha1.ConditionPaused, v1alpha1.ReasonPaused, "paused: "+cmp.Or(v.Unpause, "set spec.paused to false to go on"))
+		s.MarkTrue(v1alpha1.ConditionPaused, v1alpha1.ReasonPaused, "paused: "+cmp.Or(v.Unpause, "set spec.paused to false to go on"))
 	case o.Kind == step.KindStall:
-		s.True(v1alpha1.ConditionStalled, o.Reason, o.Message)
+		s.MarkTrue(v1alpha1.ConditionStalled, o.Reason, o.Message)
 	case o.Kind != step.KindDone:
-		s.True(v1alpha1.ConditionReconciling, o.Reason, o.Message)
+		s.MarkTrue(v1alpha1.ConditionReconciling, o.Reason, o.Message)
 	}
 }

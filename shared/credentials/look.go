@@ -59,20 +59,20 @@ func (s *Store) Run(ctx context.Context, live client.Reader) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			s.Look(ctx, live)
+			s.CheckSecrets(ctx, live)
 		}
 	}
 }
 
-// Look looks whether the Secrets that groups use have changed, each once for all of them, and
+// CheckSecrets looks whether the Secrets that groups use have changed, each once for all of them, and
 // wakes those whose have. It reads metadata only. What it cannot look at it looks at again.
-func (s *Store) Look(ctx context.Context, live client.Reader) {
+func (s *Store) CheckSecrets(ctx context.Context, live client.Reader) {
 	for _, key := range s.inUse() {
-		state, err := look(ctx, live, key)
+		state, err := fetchState(ctx, live, key)
 		if err != nil {
 			continue
 		}
-		for _, one := range s.changed(key, state) {
+		for _, one := range s.invalidateIfChanged(key, state) {
 			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: one.name.Namespace, Name: one.name.Name}}
 			select {
 			case one.through <- event.GenericEvent{Object: object}:
@@ -89,8 +89,8 @@ const (
 	refused = "refused"
 )
 
-// look returns the state of a Secret.
-func look(ctx context.Context, live client.Reader, key types.NamespacedName) (string, error) {
+// fetchState returns the state of a Secret.
+func fetchState(ctx context.Context, live client.Reader, key types.NamespacedName) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	object := &metav1.PartialObjectMetadata{}
@@ -103,11 +103,11 @@ func look(ctx context.Context, live client.Reader, key types.NamespacedName) (st
 	case err != nil:
 		return "", fmt.Errorf("get metadata of Secret %s: %w", key.Name, err)
 	}
-	return version(object), nil
+	return secretVersion(object), nil
 }
 
-// version names the content of a Secret.
-func version(secret metav1.Object) string {
+// secretVersion names the content of a Secret.
+func secretVersion(secret metav1.Object) string {
 	return string(secret.GetUID()) + "/" + secret.GetResourceVersion()
 }
 
@@ -122,8 +122,8 @@ func (r reading) state() string {
 	return r.secret.Version
 }
 
-// asked notes which groups have asked for a Secret, and how it was; s.mu is held.
-func (s *Store) asked(key types.NamespacedName, r reading, groups []v1alpha1.Group) {
+// recordUse notes which groups have asked for a Secret, and how it was; s.mu is held.
+func (s *Store) recordUse(key types.NamespacedName, r reading, groups []v1alpha1.Group) {
 	known := s.uses[key]
 	if known == nil {
 		known = &use{by: map[user]time.Time{}}
@@ -158,9 +158,9 @@ func (s *Store) inUse() []types.NamespacedName {
 	return out
 }
 
-// changed returns the groups that use a Secret if it is not what it was, and has them read it
+// invalidateIfChanged returns the groups that use a Secret if it is not what it was, and has them read it
 // again.
-func (s *Store) changed(key types.NamespacedName, state string) []user {
+func (s *Store) invalidateIfChanged(key types.NamespacedName, state string) []user {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.uses[key]

@@ -76,7 +76,7 @@ func New(now func() time.Time) *Store {
 // client certificate among them. What was good is used on while a Secret is missing or no
 // good, so that a mistake cuts no client off.
 func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Group, pd *v1alpha1.PDGroup) (certificate.Secrets, error) {
-	out := certificate.Wanted(g, pd)
+	out := certificate.SecretsFor(g, pd)
 	for _, secret := range []*certificate.Secret{&out.Member, &out.Client, &out.MySQL, &out.Backend} {
 		if secret.Name == "" {
 			continue
@@ -89,7 +89,7 @@ func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Grou
 		*secret = found
 	}
 	if pd != nil {
-		s.connect(pd, out.Client)
+		s.updateClientConfig(pd, out.Client)
 	}
 	return out, nil
 }
@@ -109,15 +109,15 @@ func (s *Store) ObserveOthers(ctx context.Context, live client.Reader, g v1alpha
 			if other.Member, err = s.Secret(ctx, live, g, v1alpha1.ClusterSecretName(group)); err != nil {
 				return err
 			}
-			other.Member.Made = certificate.Wanted(group, cluster.PDGroup).Member.Made
+			other.Member.Made = certificate.SecretsFor(group, cluster.PDGroup).Member.Made
 		}
 		into.Others = append(into.Others, other)
 	}
 	return nil
 }
 
-// written is when a Secret was last changed.
-func written(secret *corev1.Secret) time.Time {
+// lastWriteTime is when a Secret was last changed.
+func lastWriteTime(secret *corev1.Secret) time.Time {
 	out := secret.CreationTimestamp.Time
 	for _, by := range secret.ManagedFields {
 		if by.Time != nil && by.Time.After(out) {
@@ -137,7 +137,7 @@ func (s *Store) Secret(ctx context.Context, live client.Reader, g v1alpha1.Group
 // not to be changed. What was read before one of the groups was edited does not count.
 func (s *Store) Object(ctx context.Context, live client.Reader, key types.NamespacedName, groups ...v1alpha1.Group) (certificate.Secret, *corev1.Secret, error) {
 	next := reading{secret: certificate.Secret{Name: key.Name}, at: s.now()}
-	known, found := s.begin(key, &next, groups)
+	known, found := s.beginReading(key, &next, groups)
 	if found {
 		return known.secret, known.object, nil
 	}
@@ -146,7 +146,7 @@ func (s *Store) Object(ctx context.Context, live client.Reader, key types.Namesp
 	switch {
 	case err == nil:
 		next.object = object
-		next.secret.Data, next.secret.Version, next.secret.Written = object.Data, version(object), written(object)
+		next.secret.Data, next.secret.Version, next.secret.Written = object.Data, secretVersion(object), lastWriteTime(object)
 		if next.secret.Data == nil {
 			next.secret.Data = map[string][]byte{}
 		}
@@ -159,12 +159,12 @@ func (s *Store) Object(ctx context.Context, live client.Reader, key types.Namesp
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.read[key] = next
-	s.asked(key, next, groups)
+	s.recordUse(key, next, groups)
 	return next.secret, next.object, nil
 }
 
-// begin returns what is known of a Secret, or gives the next reading its number.
-func (s *Store) begin(key types.NamespacedName, next *reading, groups []v1alpha1.Group) (reading, bool) {
+// beginReading returns what is known of a Secret, or gives the next reading its number.
+func (s *Store) beginReading(key types.NamespacedName, next *reading, groups []v1alpha1.Group) (reading, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, r := range s.read { // what is outdated is not kept: there are keys in it
@@ -188,7 +188,7 @@ func (s *Store) begin(key types.NamespacedName, next *reading, groups []v1alpha1
 		since = max(since, was.reads)
 	}
 	if known, found := s.read[key]; found && known.number > since {
-		s.asked(key, known, groups)
+		s.recordUse(key, known, groups)
 		return known, true
 	}
 	s.reads++
@@ -203,9 +203,9 @@ func (s *Store) Forget(g v1alpha1.Group) {
 	s.seen[g.GetUID()] = sighting{generation: g.GetGeneration(), at: s.now(), reads: s.reads}
 }
 
-// connect has a cluster connected to with what is in its client Secret, or without TLS if
+// updateClientConfig has a cluster connected to with what is in its client Secret, or without TLS if
 // its members speak none.
-func (s *Store) connect(pd *v1alpha1.PDGroup, secret certificate.Secret) {
+func (s *Store) updateClientConfig(pd *v1alpha1.PDGroup, secret certificate.Secret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(pd)
@@ -229,9 +229,9 @@ func (s *Store) connect(pd *v1alpha1.PDGroup, secret certificate.Secret) {
 	}}
 }
 
-// PD returns how PD is connected to, nil without TLS. It stays the same object until the
+// TLSForPD returns how PD is connected to, nil without TLS. It stays the same object until the
 // Secret changes. The error says why it cannot be connected to.
-func (s *Store) PD(pdGroup types.NamespacedName) (*tls.Config, error) {
+func (s *Store) TLSForPD(pdGroup types.NamespacedName) (*tls.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, secured := s.clusters[pdGroup]
@@ -244,13 +244,13 @@ func (s *Store) PD(pdGroup types.NamespacedName) (*tls.Config, error) {
 	return c.config, nil
 }
 
-// Members returns how the members of a group are connected to, at whatever address, nil
+// TLSForMembers returns how the members of a group are connected to, at whatever address, nil
 // without TLS.
-func (s *Store) Members(g v1alpha1.Group) *tls.Config {
+func (s *Store) TLSForMembers(g v1alpha1.Group) *tls.Config {
 	if s == nil || g.GetTLS() == nil {
 		return nil
 	}
-	config, err := s.PD(types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
+	config, err := s.TLSForPD(types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
 	if err != nil || config == nil {
 		// No certificate is trusted: the group is Stalled anyway, and says why.
 		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
@@ -260,12 +260,12 @@ func (s *Store) Members(g v1alpha1.Group) *tls.Config {
 	return config
 }
 
-// Among returns how the member of an Instance is connected to, whose group is one of groups.
-func (s *Store) Among(groups []v1alpha1.Group) func(*v1alpha1.Instance) *tls.Config {
+// TLSForInstances returns how the member of an Instance is connected to, whose group is one of groups.
+func (s *Store) TLSForInstances(groups []v1alpha1.Group) func(*v1alpha1.Instance) *tls.Config {
 	return func(i *v1alpha1.Instance) *tls.Config {
 		for _, g := range groups {
 			if i.Spec.Group.Kind == g.GroupKind() && i.Spec.Group.Name == g.GetName() {
-				return s.Members(g)
+				return s.TLSForMembers(g)
 			}
 		}
 		return nil

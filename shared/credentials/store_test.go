@@ -89,11 +89,11 @@ func TestSEC01AClusterWithoutTLSReadsNoSecret(t *testing.T) {
 	s.pd.Spec.TLS, s.kv.Spec.TLS = nil, nil
 	s.observe(t)
 	assert.Zero(t, s.asked, "nor is there a right to")
-	config, err := s.store.PD(s.key())
+	config, err := s.store.TLSForPD(s.key())
 	require.NoError(t, err)
 	assert.Nil(t, config)
-	assert.Nil(t, s.store.Members(s.kv))
-	assert.Nil(t, (*credentials.Store)(nil).Members(s.kv))
+	assert.Nil(t, s.store.TLSForMembers(s.kv))
+	assert.Nil(t, (*credentials.Store)(nil).TLSForMembers(s.kv))
 }
 
 // Whoever waits for a Secret is not kept waiting by what was read before.
@@ -117,29 +117,29 @@ func TestSEC01ASecretThatWasNotThereIsReadAgainSoon(t *testing.T) {
 func TestSEC01TheClientCertificateIsTakenAgainWhenItsSecretChanges(t *testing.T) {
 	s := newStage()
 	s.observe(t)
-	_, err := s.store.PD(s.key())
+	_, err := s.store.TLSForPD(s.key())
 	require.ErrorContains(t, err, "a-cluster-client-secret", "nothing is sent in the clear")
-	assert.Empty(t, s.store.Members(s.kv).RootCAs.Subjects(), "nobody is trusted") //nolint:staticcheck // of a pool of no system
+	assert.Empty(t, s.store.TLSForMembers(s.kv).RootCAs.Subjects(), "nobody is trusted") //nolint:staticcheck // of a pool of no system
 
 	s.data["a-cluster-client-secret"] = leaf(t)
 	s.observe(t)
-	first, err := s.store.PD(s.key())
+	first, err := s.store.TLSForPD(s.key())
 	require.NoError(t, err)
 	assert.Equal(t, "a-pd.shop.svc", first.ServerName)
-	assert.Equal(t, "a-tikv-peer.shop.svc", s.store.Members(s.kv).ServerName)
-	over, i := s.store.Among([]v1alpha1.Group{s.pd, s.kv}), &v1alpha1.Instance{}
+	assert.Equal(t, "a-tikv-peer.shop.svc", s.store.TLSForMembers(s.kv).ServerName)
+	over, i := s.store.TLSForInstances([]v1alpha1.Group{s.pd, s.kv}), &v1alpha1.Instance{}
 	i.Spec.Group.Kind, i.Spec.Group.Name = v1alpha1.KindTiKVGroup, s.kv.Name
 	assert.Equal(t, "a-tikv-peer.shop.svc", over(i).ServerName)
 	i.Spec.Group.Kind = v1alpha1.KindTiFlashGroup
 	assert.Nil(t, over(i), "it is of no group that is known")
 	s.observe(t)
-	same, err := s.store.PD(s.key())
+	same, err := s.store.TLSForPD(s.key())
 	require.NoError(t, err)
 	assert.Same(t, first, same, "connections are kept while nothing changes")
 
 	s.data["a-cluster-client-secret"] = leaf(t)
 	s.observe(t)
-	second, err := s.store.PD(s.key())
+	second, err := s.store.TLSForPD(s.key())
 	require.NoError(t, err)
 	assert.NotSame(t, first, second)
 
@@ -148,13 +148,13 @@ func TestSEC01TheClientCertificateIsTakenAgainWhenItsSecretChanges(t *testing.T)
 			s.data["a-cluster-client-secret"] = data
 		}
 		s.observe(t)
-		kept, err := s.store.PD(s.key())
+		kept, err := s.store.TLSForPD(s.key())
 		require.NoError(t, err, name)
 		assert.Same(t, second, kept, "%s: what was good is used on", name)
 	}
 	s.pd.Spec.TLS = nil
 	s.observe(t)
-	gone, err := s.store.PD(s.key())
+	gone, err := s.store.TLSForPD(s.key())
 	require.NoError(t, err)
 	assert.Nil(t, gone, "another PDGroup of the name")
 }
@@ -217,7 +217,7 @@ func TestSEC01AGroupAtRestIsWokenWhenItsSecretsChange(t *testing.T) {
 	}
 	look := func() (ofPD, ofKV []string) {
 		s.now = s.now.Add(certificate.LookAgain)
-		s.store.Look(t.Context(), s.secrets)
+		s.store.CheckSecrets(t.Context(), s.secrets)
 		return woken(pd), woken(kv)
 	}
 	quiet := func(why string) {
@@ -273,7 +273,7 @@ func TestSEC01AGroupIsWokenByWhatAnotherHadReadForIt(t *testing.T) {
 	}
 	require.Equal(t, 2, s.asked, "the last was just read")
 	s.data["shared"] = map[string][]byte{"tls.crt": []byte("made")}
-	s.store.Look(t.Context(), s.secrets)
+	s.store.CheckSecrets(t.Context(), s.secrets)
 	assert.Equal(t, []string{"a-pd"}, woken(pd))
 	assert.Equal(t, []string{"a-tikv"}, woken(kv))
 }

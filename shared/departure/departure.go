@@ -26,11 +26,11 @@ func NeedsLease(c storestate.State, d component.Disruption) bool {
 	switch {
 	case !MustLeave(c, i):
 		return false
-	case !c.TrustPD.Allowed():
+	case !c.TrustPD.IsAllowed():
 		// What has begun is neither given up nor begun again.
-		return c.Snapshot.Lease.HeldBy(i) || !i.Spec.Retire && storestate.MarkOf(i) != member.Remove
+		return c.Snapshot.Lease.IsHeldBy(i) || !i.Spec.Retire && storestate.MarkOf(i) != member.Remove
 	}
-	return !m.Own.Allowed() || m.Store != nil && m.Store.State != pd.StateOffline
+	return !m.Own.IsAllowed() || m.Store != nil && m.Store.State != pd.StateOffline
 }
 
 // MustLeave reports whether a member that is being removed leaves for good: it is
@@ -50,13 +50,13 @@ func MustLeave(c storestate.State, i *v1alpha1.Instance) bool {
 // all whose nodes are, is lost whether or not PD knows the member: it would be
 // recreated on that volume, and never start.
 func isDataLost(c storestate.State, i *v1alpha1.Instance) bool {
-	if storestate.StoreOf(c, i).Own.Allowed() && (c.Snapshot.LostNodes[i.Name] != "" || member.IsVolumeLost(i)) {
+	if storestate.StoreOf(c, i).Own.IsAllowed() && (c.Snapshot.LostNodes[i.Name] != "" || member.IsVolumeLost(i)) {
 		return true
 	}
 	claims := c.Snapshot.Claims[i.Name]
 	goes := i.Spec.ClaimRetention.WhenDeleted == v1alpha1.DeleteClaim ||
 		slices.ContainsFunc(claims, func(m metav1.ObjectMeta) bool { return m.DeletionTimestamp != nil })
-	if goes && len(i.Spec.VolumeClaimTemplates) > 0 && storestate.RecordedID(i) != "" && storestate.StoreOf(c, i).Own.Allowed() {
+	if goes && len(i.Spec.VolumeClaimTemplates) > 0 && storestate.RecordedID(i) != "" && storestate.StoreOf(c, i).Own.IsAllowed() {
 		return true
 	}
 	return member.IsClaimLost(i) && storestate.RecordedID(i) != "" && len(claims) < len(i.Spec.VolumeClaimTemplates)
@@ -65,7 +65,7 @@ func isDataLost(c storestate.State, i *v1alpha1.Instance) bool {
 // HasLeft reports whether PD has let a member's store go. A PD that lists no store
 // at all has forgotten them.
 func HasLeft(c storestate.State, m storestate.Match) bool {
-	return c.TrustPD.Allowed() && c.Snapshot.PD.Bootstrapped && len(c.Snapshot.PD.Stores) > 0 && m.Store == nil && m.Recorded != "" && m.Own.Allowed()
+	return c.TrustPD.IsAllowed() && c.Snapshot.PD.Bootstrapped && len(c.Snapshot.PD.Stores) > 0 && m.Store == nil && m.Recorded != "" && m.Own.IsAllowed()
 }
 
 // RestartsWhenDeleted implements component.Component: a member that is to stay is released when its
@@ -76,12 +76,12 @@ func RestartsWhenDeleted(c storestate.State, i *v1alpha1.Instance) bool {
 	if i.DeletionTimestamp == nil || c.Group.GetComponentSpec().Suspended || MustLeave(c, i) {
 		return false
 	}
-	return c.Snapshot.Lease.HeldBy(i) || !safety.NotServing(c, i) && storestate.StoreOf(c, i).Own.Allowed()
+	return c.Snapshot.Lease.IsHeldBy(i) || !safety.IsNotServing(c, i) && storestate.StoreOf(c, i).Own.IsAllowed()
 }
 
-// ReplacedWhenDeleted implements component.Component: a member that leaves for good and that PD
+// IsReplacedWhenDeleted implements component.Component: a member that leaves for good and that PD
 // has ever listed is missed until another one has come, which takes another slot:
 // the claims of this one are not used again.
-func ReplacedWhenDeleted(c storestate.State, i *v1alpha1.Instance) bool {
+func IsReplacedWhenDeleted(c storestate.State, i *v1alpha1.Instance) bool {
 	return storestate.RecordedID(i) != "" && MustLeave(c, i)
 }

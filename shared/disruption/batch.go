@@ -44,15 +44,15 @@ func chooseBatch(task planner, first component.Disruption, work []component.Disr
 		}
 	}
 	chosen, alone := t.ChooseBatch(first.Instance, others)
-	chosen = limitToCanary(task.Group, task.planned(), first, chosen)
+	chosen = limitToCanary(task.Group, task.plannedSnapshot(), first, chosen)
 	if len(chosen) == 0 {
 		return nil, alone, step.Done()
 	}
 	all := append([]*v1alpha1.Instance{first.Instance}, chosen...)
-	if may := t.AllowsBatch(all); !may.Allowed() {
+	if may := t.AllowsBatch(all); !may.IsAllowed() {
 		return nil, may.WhyNot(), step.Done()
 	}
-	if may := t.AllowsBatchNow(all); !may.Allowed() {
+	if may := t.AllowsBatchNow(all); !may.IsAllowed() {
 		if !mayWaitLonger(task, first) {
 			return nil, may.WhyNot(), step.Done()
 		}
@@ -61,7 +61,7 @@ func chooseBatch(task planner, first component.Disruption, work []component.Disr
 	switch may, known := askAboutBatch(task, t, all); {
 	case !known:
 		return nil, verdict.Reason{}, step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", first.Instance.Name, first.Why))
-	case !may.Allowed():
+	case !may.IsAllowed():
 		return nil, may.WhyNot(), step.Done()
 	}
 	for _, i := range chosen {
@@ -124,7 +124,7 @@ func continueBatch(task planner, holder *v1alpha1.Instance, work []component.Dis
 	for _, i := range all {
 		if _, under := task.Disrupted[i.Name]; under {
 			delete(task.Disrupted, i.Name)
-			recheckRecovery(task, i, task.Snapshot.Lease.Of(i))
+			recheckRecovery(task, i, task.Snapshot.Lease.ForMember(i))
 		}
 	}
 	return step.Worst(held, releaseLease(task.Result, work, holder, "it and its batch serve again"))
@@ -135,12 +135,12 @@ func continueBatch(task planner, holder *v1alpha1.Instance, work []component.Dis
 // records that first, and stays with the Instance that is created. No other member stops
 // meanwhile.
 func releaseHolder(task planner, holder *v1alpha1.Instance, due []component.Disruption) step.Outcome {
-	if holder.DeletionTimestamp == nil || !member.HasMemberFinalizer(holder) || !task.Rendering.Component.RestartsWhenDeleted(holder) || !task.Rendering.Component.NotServing(holder) {
+	if holder.DeletionTimestamp == nil || !member.HasMemberFinalizer(holder) || !task.Rendering.Component.RestartsWhenDeleted(holder) || !task.Rendering.Component.IsNotServing(holder) {
 		return step.Done()
 	}
 	for _, d := range due {
 		task.Disrupted[d.Instance.Name] = member.Restart
-		if task.Rendering.Component.NotServing(d.Instance) {
+		if task.Rendering.Component.IsNotServing(d.Instance) {
 			task.PermitStop(d.Instance)
 			recheckNotServing(task, d.Instance)
 		}
@@ -177,7 +177,7 @@ func awaitReturn(task planner, all []*v1alpha1.Instance, due []component.Disrupt
 			continue
 		}
 		here := member.HasRestarted(i)
-		if !member.PreparationStarted(i) && here {
+		if !member.HasStartedPreparation(i) && here {
 			if isRecreatedMember(task.Snapshot, task.Rendering, i) {
 				// The annotation comes first: by it the store may lead again.
 				task.Disrupted[i.Name] = member.Restart
@@ -190,7 +190,7 @@ func awaitReturn(task planner, all []*v1alpha1.Instance, due []component.Disrupt
 			wait(step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, "Instance "+i.Name+" is being restarted"))
 			continue
 		}
-		p := task.Rendering.Component.Recover(i, task.Snapshot.Lease.Of(i))
+		p := task.Rendering.Component.Recover(i, task.Snapshot.Lease.ForMember(i))
 		task.Calls = append(task.Calls, p.Calls...)
 		if !p.Ready {
 			wait(p.Wait)

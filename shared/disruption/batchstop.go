@@ -32,20 +32,20 @@ func stopBatch(task planner, b batch) step.Outcome {
 		return shrinkBatch(task, b, "Instance "+holder.Name+" was deleted")
 	}
 	for _, d := range due {
-		if may := comesBack(task.Group, task.Snapshot, d); !may.Allowed() {
+		if may := comesBack(task.Group, task.Snapshot, d); !may.IsAllowed() {
 			return shrinkBatch(task, b, may.Reason())
 		}
 	}
-	if may := inTurn(task.Group, task.Snapshot, task.Rendering, due...); !may.Allowed() {
+	if may := inTurn(task.Group, task.Snapshot, task.Rendering, due...); !may.IsAllowed() {
 		return abandonBatch(task, b, may.Reason())
 	}
-	if may := t.AllowsBatch(b.all); !may.Allowed() {
+	if may := t.AllowsBatch(b.all); !may.IsAllowed() {
 		return shrinkBatch(task, b, may.Reason())
 	}
 	waits, ready := step.Done(), true
 	for _, d := range due {
 		task.Disrupted[d.Instance.Name] = member.Restart
-		if task.Rendering.Component.NotServing(d.Instance) {
+		if task.Rendering.Component.IsNotServing(d.Instance) {
 			task.PermitStop(d.Instance)
 			recheckNotServing(task, d.Instance)
 			continue
@@ -60,7 +60,7 @@ func stopBatch(task planner, b batch) step.Outcome {
 	if !ready {
 		return waits
 	}
-	if may := t.AllowsBatchNow(b.all); !may.Allowed() {
+	if may := t.AllowsBatchNow(b.all); !may.IsAllowed() {
 		if !mayWaitLonger(task, due[0]) {
 			return shrinkBatch(task, b, may.Reason())
 		}
@@ -69,7 +69,7 @@ func stopBatch(task planner, b batch) step.Outcome {
 	switch may, known := askAboutBatch(task, t, b.all); {
 	case !known:
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is being prepared", holder.Name))
-	case !may.Allowed():
+	case !may.IsAllowed():
 		return shrinkBatch(task, b, may.Reason())
 	}
 	var named []string
@@ -89,7 +89,7 @@ func stopBatch(task planner, b batch) step.Outcome {
 // on alone.
 func abandonBatch(task planner, b batch, why string) step.Outcome {
 	o := shrinkBatch(task, b, why)
-	notServing := func(d component.Disruption) bool { return task.Rendering.Component.NotServing(d.Instance) }
+	notServing := func(d component.Disruption) bool { return task.Rendering.Component.IsNotServing(d.Instance) }
 	if len(b.due) < len(b.all) || b.back.Kind != step.KindDone || slices.ContainsFunc(b.due, notServing) {
 		return o
 	}
@@ -109,7 +109,7 @@ func shrinkBatch(task planner, b batch, why string) step.Outcome {
 		if d.Instance.Name == b.holder.Name {
 			task.Disrupted[b.holder.Name] = member.Restart
 		}
-		if task.Rendering.Component.NotServing(d.Instance) {
+		if task.Rendering.Component.IsNotServing(d.Instance) {
 			// It does not serve, and is restarted in any case.
 			task.Disrupted[d.Instance.Name] = member.Restart
 			task.PermitStop(d.Instance)

@@ -21,7 +21,7 @@ import (
 // starting is a component whose members have all only just been made.
 type starting struct{ componenttest.Clean }
 
-func (starting) NotServing(*v1alpha1.Instance) bool { return true }
+func (starting) IsNotServing(*v1alpha1.Instance) bool { return true }
 
 // So do those that add nothing yet, and who is restarted beside them.
 func TestMembersThatStartCountForTheCanary(t *testing.T) {
@@ -37,9 +37,9 @@ func TestMembersThatStartCountForTheCanary(t *testing.T) {
 		work = append(work, component.Disruption{Instance: i, Verb: member.Restart, Revision: "new"})
 	}
 	r := component.Rendering{Component: starting{}, RollGate: gate.Result{Open: true}}
-	in, plan := planning.Inputs{Group: g, Snapshot: s, Rendering: r, Target: revision.Target{Hash: "new"}}, None()
+	in, plan := planning.Inputs{Group: g, Snapshot: s, Rendering: r, Target: revision.Target{Hash: "new"}}, EmptyResult()
 
-	beside := None()
+	beside := EmptyResult()
 	beside.Disrupted["kv-0"] = member.Restart
 	_, held := restartNotServing(planner{in, &beside}, work[1:])
 	assert.Equal(t, v1alpha1.ReasonUpdateHeld, held.Reason)

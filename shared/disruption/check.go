@@ -28,13 +28,13 @@ func mayWaitLonger(task planner, d component.Disruption) bool {
 
 // checkStart says why a disruption may not begin, whichever member holds the Lease; Done if it may.
 func checkStart(task planner, d component.Disruption) step.Outcome {
-	if hold := rollout.CheckUserHolds(task.Group, task.planned(), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
+	if hold := rollout.CheckUserHolds(task.Group, task.plannedSnapshot(), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
 		return hold
 	}
-	if may := comesBack(task.Group, task.Snapshot, d); !may.Allowed() {
+	if may := comesBack(task.Group, task.Snapshot, d); !may.IsAllowed() {
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, may.Reason()))
 	}
-	if may := verdict.All(task.Rendering.Component.Allows(d), task.Rendering.Component.AllowsNow(d)); !may.Allowed() {
+	if may := verdict.RequireAll(task.Rendering.Component.Allows(d), task.Rendering.Component.AllowsNow(d)); !may.IsAllowed() {
 		if task.Unsafe == nil {
 			task.Unsafe = &d
 		}
@@ -67,7 +67,7 @@ func comesBack(g v1alpha1.Group, s observation.Snapshot, d component.Disruption)
 
 // checkLease says which member a disruption has to wait for; Done if the Lease is free.
 func checkLease(g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
-	if s.Lease.Free() || s.HolderLost {
+	if s.Lease.IsFree() || s.HolderLost {
 		return step.Done()
 	}
 	return step.Wait("Lease", leaseDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for %s to be done: kubectl -n %s get lease %s",
@@ -94,7 +94,7 @@ func inTurn(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, due
 	}
 	for _, d := range due {
 		rolls := d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != d.Revision
-		if rolls && !member.IsStopPending(d.Instance) && !r.Component.NotServing(d.Instance) {
+		if rolls && !member.IsStopPending(d.Instance) && !r.Component.IsNotServing(d.Instance) {
 			return verdict.Refuse(r.RollGate.Message)
 		}
 	}

@@ -27,7 +27,7 @@ func undoForLostHolder(task planner, d component.Disruption) step.Outcome {
 	if task.Snapshot.PD.Err != nil && task.Group.GroupKind() != v1alpha1.KindPDGroup {
 		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for PD to say whether it keeps leaders away from the store of %s, which is gone: %v", d.Instance.Name, d.Why, held.Holder, task.Snapshot.PD.Err))
 	}
-	calls := Leftovers(task.Snapshot.PD, held)
+	calls := StopEvictingCalls(task.Snapshot.PD, held)
 	if len(calls) == 0 {
 		recheckLostHolder(task)
 		return step.Done()
@@ -41,25 +41,25 @@ func undoForLostHolder(task planner, d component.Disruption) step.Outcome {
 // stop, and that must not wait.
 func recheckLostHolder(task planner) {
 	held := task.Snapshot.Lease
-	if !v1alpha1.LeadsRegions(held.Holder.Kind) || task.Snapshot.PD.Err != nil || len(Leftovers(task.Snapshot.PD, held)) > 0 {
+	if !v1alpha1.LeadsRegions(held.Holder.Kind) || task.Snapshot.PD.Err != nil || len(StopEvictingCalls(task.Snapshot.PD, held)) > 0 {
 		return
 	}
 	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: held.Holder.Instance, Still: func(now pd.View) verdict.Verdict {
 		if now.Err != nil {
 			return verdict.Refusef("PD does not say whether it keeps leaders away from its store: %v", now.Err)
 		}
-		if calls := Leftovers(now, held); len(calls) > 0 {
+		if calls := StopEvictingCalls(now, held); len(calls) > 0 {
 			return verdict.Refusef("PD keeps leaders away from store %s (%s)", calls[0].Target, calls[0].Instance)
 		}
 		return verdict.Allow()
 	}})
 }
 
-// Leftovers are the calls that let the stores of a Lease's holder and its batch lead
+// StopEvictingCalls are the calls that let the stores of a Lease's holder and its batch lead
 // again.
-func Leftovers(view pd.View, held lease.State) (calls []component.Call) {
+func StopEvictingCalls(view pd.View, held lease.State) (calls []component.Call) {
 	for _, store := range view.Stores {
-		if pod, _, _ := strings.Cut(store.Address, "."); held.Names(pod) && view.Evicts(store.ID) {
+		if pod, _, _ := strings.Cut(store.Address, "."); held.NamesInstance(pod) && view.EvictsLeaders(store.ID) {
 			calls = append(calls, component.Call{Verb: component.StopEvictingLeaders, Target: store.ID, Instance: pod})
 		}
 	}

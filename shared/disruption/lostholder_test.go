@@ -68,10 +68,10 @@ func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.
 			if s.HolderLost && s.PD.Err == nil && s.Lease.Holder.Kind == v1alpha1.KindTiKVGroup && c.takes && c.group.GroupKind() != v1alpha1.KindTiKVGroup {
 				require.Len(t, plan.Rechecks, 1, "the poll may be older than the order")
 				still := plan.Rechecks[0].Still
-				assert.True(t, still(s.PD).Allowed())
+				assert.True(t, still(s.PD).IsAllowed())
 				s.PD.EvictLeader = []string{"4"}
 				assert.Equal(t, "PD keeps leaders away from store 4 (kv-1)", still(s.PD).Reason())
-				assert.False(t, still(pd.View{Err: errors.New("no")}).Allowed())
+				assert.False(t, still(pd.View{Err: errors.New("no")}).IsAllowed())
 			}
 		})
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// disrupt decides which member may be stopped now. work are the members that are to be
+// chooseDisruption decides which member may be stopped now. work are the members that are to be
 // restarted or removed and need the Lease for it, in no order; leaving are all that are
 // removed. It fills the Lease, the calls and the permissions, and returns why the rest has
 // to wait.
-func disrupt(task planner, work []component.Disruption, leaving planning.Removal) step.Outcome {
+func chooseDisruption(task planner, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if holder := observation.HolderOf(task.Snapshot); holder != nil {
 		return continueDisruption(task, holder, work, leaving)
 	}
@@ -35,11 +35,11 @@ func restartNotServing(task planner, work []component.Disruption) ([]component.D
 	var serving []component.Disruption
 	held := step.Done()
 	for _, d := range work {
-		if d.Verb != member.Restart || !task.Rendering.Component.NotServing(d.Instance) {
+		if d.Verb != member.Restart || !task.Rendering.Component.IsNotServing(d.Instance) {
 			serving = append(serving, d)
 			continue
 		}
-		if hold := rollout.HoldForStart(task.Group, task.planned(), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
+		if hold := rollout.HoldForStart(task.Group, task.plannedSnapshot(), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
 			held = step.Worst(held, hold)
 			continue
 		}

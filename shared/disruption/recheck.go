@@ -38,7 +38,7 @@ func recheckPreparation(task planner, d component.Disruption, begun time.Time, p
 		return
 	}
 	addRecheck(task, d.Instance.Name, func(now component.Component) verdict.Verdict {
-		if may := verdict.All(now.Allows(d), now.AllowsNow(d)); !may.Allowed() && now.NeedsLease(d) {
+		if may := verdict.RequireAll(now.Allows(d), now.AllowsNow(d)); !may.IsAllowed() && now.NeedsLease(d) {
 			return may
 		}
 		if again := now.Prepare(d, begun); again.Ready != planned.Ready || !slices.Equal(again.Calls, planned.Calls) {
@@ -87,7 +87,7 @@ func RecheckUndone(in planning.Inputs, i *v1alpha1.Instance) []planning.Recheck 
 // may have come back since.
 func recheckNotServing(task planner, i *v1alpha1.Instance) {
 	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
-		if !now.NotServing(i) {
+		if !now.IsNotServing(i) {
 			return verdict.Refuse("it works again")
 		}
 		return verdict.Allow()
@@ -97,7 +97,7 @@ func recheckNotServing(task planner, i *v1alpha1.Instance) {
 // recheckDead records that a member never comes back.
 func recheckDead(task planner, i *v1alpha1.Instance) {
 	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
-		if !now.ReasonDead(i).Given() {
+		if !now.ReasonDead(i).IsGiven() {
 			return verdict.Refuse("it is not dead after all")
 		}
 		return verdict.Allow()
@@ -107,7 +107,7 @@ func recheckDead(task planner, i *v1alpha1.Instance) {
 // HasLeftovers reports whether something that was prepared for a member is still to be
 // undone, or cannot be any more.
 func HasLeftovers(c component.Component, i *v1alpha1.Instance) bool {
-	return len(c.UndoPreparation(i)) > 0 || c.ReasonDead(i).Given()
+	return len(c.UndoPreparation(i)) > 0 || c.ReasonDead(i).IsGiven()
 }
 
 // recheckBatch records what the permission for a batch to stop rests on.
@@ -117,11 +117,11 @@ func recheckBatch(task planner, all []*v1alpha1.Instance, due []component.Disrup
 		if !able {
 			return verdict.Refuse("it is not restarted with others")
 		}
-		if may := verdict.All(t.AllowsBatch(all), t.AllowsBatchNow(all)); !may.Allowed() {
+		if may := verdict.RequireAll(t.AllowsBatch(all), t.AllowsBatchNow(all)); !may.IsAllowed() {
 			return may
 		}
 		for _, d := range due {
-			if !now.NotServing(d.Instance) && !now.Prepare(d, begun).Ready {
+			if !now.IsNotServing(d.Instance) && !now.Prepare(d, begun).Ready {
 				return verdict.Refuse("PD's state has changed")
 			}
 		}

@@ -30,11 +30,11 @@ type led struct {
 
 func (c led) NeedsLease(component.Disruption) bool { return true }
 
-func (c led) NotServing(i *v1alpha1.Instance) bool { return i.Name != c.view.Leader }
+func (c led) IsNotServing(i *v1alpha1.Instance) bool { return i.Name != c.view.Leader }
 
 func (c led) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	if i.Name != c.view.Leader {
-		return verdict.Because("it is gone")
+		return verdict.NewReason("it is gone")
 	}
 	return verdict.Reason{}
 }

@@ -38,7 +38,7 @@ func resumeForRecreated(task planner) step.Outcome {
 	}
 	d := component.Disruption{Instance: recreated, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: task.Target.Hash}
 	task.Disrupted[recreated.Name] = member.Restart
-	if !member.PreparationStarted(recreated) {
+	if !member.HasStartedPreparation(recreated) {
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has been recreated", recreated.Name))
 	}
 	return keepLease(task, d)
@@ -61,7 +61,7 @@ func explainWaiting(task planner, work []component.Disruption) {
 		}
 		o := checkStart(task, d)
 		switch {
-		case task.Snapshot.Lease.HeldBy(i):
+		case task.Snapshot.Lease.IsHeldBy(i):
 			o = task.Rendering.Component.Prepare(d, task.Snapshot.Lease.Since).Wait
 		case o.Kind == step.KindDone:
 			o = checkLease(task.Group, task.Snapshot, d)

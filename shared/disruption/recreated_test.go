@@ -26,7 +26,7 @@ func TestADeletedMemberIsRestartedStepByStep(t *testing.T) {
 		return lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: types.UID(uid)}, Since: since, Leaders: 9, Recreating: returns}
 	}
 	gone := func(s *observation.Snapshot) { s.HolderRecreated = true }
-	let := instancetest.Deleted(instancetest.Instance(1, "old"))
+	let := instancetest.MarkDeleted(instancetest.Instance(1, "old"))
 	let.Finalizers = nil
 	for name, c := range map[string]struct {
 		lease     lease.State
@@ -42,19 +42,19 @@ func TestADeletedMemberIsRestartedStepByStep(t *testing.T) {
 		mark     bool
 		released bool
 	}{
-		"the Lease is taken, and says that somebody comes back": {instances: []*v1alpha1.Instance{instancetest.Deleted(instancetest.Instance(1, "old"))}, holder: "old", leaders: 7, returns: "kv"},
-		"with the Lease and made safe it may go":                {lease: held("old", "kv"), instances: []*v1alpha1.Instance{instancetest.Deleted(instancetest.Restarting(instancetest.Instance(1, "old")))}, mark: true, released: true},
-		"one that held the Lease already has it say so first":   {lease: held("old", ""), instances: []*v1alpha1.Instance{instancetest.Deleted(instancetest.Restarting(instancetest.Instance(1, "old")))}, holder: "old", since: since, leaders: 9, returns: "kv", mark: true},
-		"while it goes nobody else is disrupted":                {lease: held("old", "kv"), instances: []*v1alpha1.Instance{let, instancetest.Deleted(instancetest.Instance(2, "two"))}},
-		"when it is gone neither":                               {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.Deleted(instancetest.Instance(2, "two"))}},
-		"who comes is marked":                                   {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.Instance(1, "new"), instancetest.Deleted(instancetest.Instance(2, "two"))}, mark: true},
-		"and gets the Lease then":                               {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.Restarting(instancetest.Instance(1, "new")), instancetest.Deleted(instancetest.Instance(2, "two"))}, holder: "new", since: since, leaders: 9, mark: true},
-		"who is deleted again likewise":                         {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.Deleted(instancetest.Restarting(instancetest.Instance(1, "new")))}, holder: "new", since: since, leaders: 9, returns: "kv", mark: true},
-		"and recovers with it":                                  {lease: held("new", ""), instances: []*v1alpha1.Instance{instancetest.Restarting(instancetest.Instance(1, "new")), instancetest.Deleted(instancetest.Instance(2, "two"))}, mark: true},
+		"the Lease is taken, and says that somebody comes back": {instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(1, "old"))}, holder: "old", leaders: 7, returns: "kv"},
+		"with the Lease and made safe it may go":                {lease: held("old", "kv"), instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.MarkRestarting(instancetest.Instance(1, "old")))}, mark: true, released: true},
+		"one that held the Lease already has it say so first":   {lease: held("old", ""), instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.MarkRestarting(instancetest.Instance(1, "old")))}, holder: "old", since: since, leaders: 9, returns: "kv", mark: true},
+		"while it goes nobody else is disrupted":                {lease: held("old", "kv"), instances: []*v1alpha1.Instance{let, instancetest.MarkDeleted(instancetest.Instance(2, "two"))}},
+		"when it is gone neither":                               {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(2, "two"))}},
+		"who comes is marked":                                   {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.Instance(1, "new"), instancetest.MarkDeleted(instancetest.Instance(2, "two"))}, mark: true},
+		"and gets the Lease then":                               {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.MarkRestarting(instancetest.Instance(1, "new")), instancetest.MarkDeleted(instancetest.Instance(2, "two"))}, holder: "new", since: since, leaders: 9, mark: true},
+		"who is deleted again likewise":                         {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.MarkRestarting(instancetest.Instance(1, "new")))}, holder: "new", since: since, leaders: 9, returns: "kv", mark: true},
+		"and recovers with it":                                  {lease: held("new", ""), instances: []*v1alpha1.Instance{instancetest.MarkRestarting(instancetest.Instance(1, "new")), instancetest.MarkDeleted(instancetest.Instance(2, "two"))}, mark: true},
 		"nobody comes where a claim is retired": {lease: held("old", "kv"), gives: true, change: func(s *observation.Snapshot) {
 			s.HolderRecreated, s.RetiredSlots = true, map[int32]bool{1: true}
 		}},
-		"a holder of another group is that group's": {lease: held("old", "kv2"), change: gone, instances: []*v1alpha1.Instance{instancetest.Deleted(instancetest.Instance(2, "two"))}},
+		"a holder of another group is that group's": {lease: held("old", "kv2"), change: gone, instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(2, "two"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
@@ -70,7 +70,7 @@ func TestADeletedMemberIsRestartedStepByStep(t *testing.T) {
 				}
 			}
 			r := component.Rendering{Component: componenttest.Needed{}}
-			plan := Disrupt(planning.Inputs{Group: g, Snapshot: s, Rendering: r}, due, planning.Removal{})
+			plan := PlanDisruptions(planning.Inputs{Group: g, Snapshot: s, Rendering: r}, due, planning.Removal{})
 			if c.holder == "" {
 				assert.Nil(t, plan.Lease.Take)
 			} else if assert.NotNil(t, plan.Lease.Take) {

@@ -16,7 +16,7 @@ import (
 // is none.
 func beginsWith(out *planning.Removal, r component.Rendering) string {
 	for _, i := range slices.SortedFunc(planning.InstancesOf(out.Candidates), member.BySlot) {
-		if i.DeletionTimestamp == nil && !i.Spec.Retire && !r.Component.NeedsLease(out.Candidates[i.Name]) && !r.Component.NotServing(i) {
+		if i.DeletionTimestamp == nil && !i.Spec.Retire && !r.Component.NeedsLease(out.Candidates[i.Name]) && !r.Component.IsNotServing(i) {
 			return i.Name
 		}
 	}
@@ -82,7 +82,7 @@ func replaceDead(task planner, leaving planning.Removal) {
 		if i.DeletionTimestamp != nil || task.StopPermitted[i.Name] {
 			continue // it is just being restarted
 		}
-		if why := task.Rendering.Component.ReasonDead(i); why.Given() {
+		if why := task.Rendering.Component.ReasonDead(i); why.IsGiven() {
 			task.Deletes = append(task.Deletes, i)
 			recheckDead(task, i)
 			task.Notes = append(task.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why.Text()))

@@ -34,7 +34,7 @@ func continueDisruption(task planner, holder *v1alpha1.Instance, work []componen
 	if task.Snapshot.Lease.Recreating != recreatingGroup(task.Group, d) {
 		return keepLease(task, d)
 	}
-	if d.Verb == member.Restart && task.Rendering.Component.NotServing(holder) {
+	if d.Verb == member.Restart && task.Rendering.Component.IsNotServing(holder) {
 		task.PermitStop(holder)
 		recheckNotServing(task, holder)
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
@@ -45,15 +45,15 @@ func continueDisruption(task planner, holder *v1alpha1.Instance, work []componen
 		return step.Done()
 	}
 	safe, back := task.Rendering.Component.Allows(d), comesBack(task.Group, task.Snapshot, d)
-	if !safe.Allowed() && back.Allowed() && member.IsStopPending(holder) {
+	if !safe.IsAllowed() && back.IsAllowed() && member.IsStopPending(holder) {
 		// By an earlier permission its pod may be stopped at any moment, so no other may.
 		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s keeps the Lease until its pod is what its spec asks for now, and is not disrupted for the new reason (%s) before: %s", holder.Name, d.Why, safe.Reason()))
 	}
-	if may := verdict.All(back, inTurn(task.Group, task.Snapshot, task.Rendering, d), safe); !may.Allowed() {
+	if may := verdict.RequireAll(back, inTurn(task.Group, task.Snapshot, task.Rendering, d), safe); !may.IsAllowed() {
 		return releaseUnsafe(task.Result, d, may.Reason())
 	}
 	if p.Ready {
-		if may := task.Rendering.Component.AllowsNow(d); !may.Allowed() {
+		if may := task.Rendering.Component.AllowsNow(d); !may.IsAllowed() {
 			return waitForTransient(task, d, may.Reason())
 		}
 	}

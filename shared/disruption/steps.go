@@ -21,8 +21,8 @@ type Result struct {
 	Notes []string
 }
 
-// None is the Result when nothing has been decided.
-func None() Result { return Result{Disruptions: planning.NoDisruptions()} }
+// EmptyResult is the Result when nothing has been decided.
+func EmptyResult() Result { return Result{Disruptions: planning.NoDisruptions()} }
 
 // planner is a step at work: what it decides from, and its Result.
 type planner struct {
@@ -30,36 +30,36 @@ type planner struct {
 	*Result
 }
 
-// after starts a step.
-func after(in planning.Inputs, before Result) planner {
+// newPlanner starts a step.
+func newPlanner(in planning.Inputs, before Result) planner {
 	before.Disruptions, before.Notes = before.Clone(), slices.Clone(before.Notes)
 	return planner{Inputs: in, Result: &before}
 }
 
-// planned is the Snapshot as it will be when the Result has been carried out.
-func (task planner) planned() observation.Snapshot {
+// plannedSnapshot is the Snapshot as it will be when the Result has been carried out.
+func (task planner) plannedSnapshot() observation.Snapshot {
 	return task.WithPlannedRevisions(task.Snapshot, task.Target.Hash)
 }
 
-// Disrupt chooses who is restarted or removed under the Lease, continues what has begun, and
+// PlanDisruptions chooses who is restarted or removed under the Lease, continues what has begun, and
 // says why others wait. due are the members that are to be restarted or removed and need the
 // Lease for it, in no order; leaving are all that are removed. No member is stopped by the
 // Lease while the group is suspended.
-func Disrupt(in planning.Inputs, due []component.Disruption, leaving planning.Removal) Result {
-	task := after(in, None())
+func PlanDisruptions(in planning.Inputs, due []component.Disruption, leaving planning.Removal) Result {
+	task := newPlanner(in, EmptyResult())
 	if in.Group.GetComponentSpec().Suspended {
 		return *task.Result
 	}
-	o := disrupt(task, due, leaving)
+	o := chooseDisruption(task, due, leaving)
 	task.Outcome = step.Worst(task.Outcome, withSingleRestartReason(task, o), leaving.Waiting)
 	explainWaiting(task, due)
 	return *task.Result
 }
 
-// Remove continues the removals that need no Lease and, unless the group is suspended, gives
+// PlanRemovals continues the removals that need no Lease and, unless the group is suspended, gives
 // up a member that never comes back.
-func Remove(in planning.Inputs, leaving planning.Removal, before Result) Result {
-	task := after(in, before)
+func PlanRemovals(in planning.Inputs, leaving planning.Removal, before Result) Result {
+	task := newPlanner(in, before)
 	continueRemovals(task, leaving)
 	if !in.Group.GetComponentSpec().Suspended {
 		replaceDead(task, leaving)
@@ -67,15 +67,15 @@ func Remove(in planning.Inputs, leaving planning.Removal, before Result) Result 
 	return *task.Result
 }
 
-// Suspend changes the members of a suspended group that have stopped: they would wait
+// PlanSuspension changes the members of a suspended group that have stopped: they would wait
 // indefinitely for a restart. It releases the Lease for one that has.
-func Suspend(in planning.Inputs, diffs []planning.InstanceDiff, before Result) Result {
+func PlanSuspension(in planning.Inputs, diffs []planning.InstanceDiff, before Result) Result {
 	if !in.Group.GetComponentSpec().Suspended {
 		return before
 	}
-	task := after(in, before)
+	task := newPlanner(in, before)
 	for _, m := range diffs {
-		if !m.RestartReason.Given() || !m.Live.Spec.Suspended || m.Live.Status.PodUID != "" {
+		if !m.RestartReason.IsGiven() || !m.Live.Spec.Suspended || m.Live.Status.PodUID != "" {
 			continue
 		}
 		task.PermitStop(m.Live)
@@ -85,13 +85,13 @@ func Suspend(in planning.Inputs, diffs []planning.InstanceDiff, before Result) R
 	return *task.Result
 }
 
-// Release releases the Lease of a holder that is gone, unless another member takes it.
-func Release(in planning.Inputs, before Result) Result {
+// PlanRelease releases the Lease of a holder that is gone, unless another member takes it.
+func PlanRelease(in planning.Inputs, before Result) Result {
 	s := in.Snapshot
 	if !s.HolderLost || s.Lease.Holder.Kind != in.Group.GroupKind() || before.Lease.Take != nil || s.UnfinishedBatchMember(nil) != "" {
 		return before
 	}
-	task := after(in, before)
+	task := newPlanner(in, before)
 	task.Lease = planning.LeaseChange{Release: true, Why: "its holder is gone"}
 	recheckLostHolder(task)
 	return *task.Result

@@ -36,7 +36,7 @@ func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
 			if c.holder != "" {
 				s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: i.Name, UID: types.UID(c.holder)}}
 			}
-			plan := None()
+			plan := EmptyResult()
 			releaseWhileSuspended(planner{planning.Inputs{Group: &v1alpha1.TiKVGroup{}, Snapshot: s, Rendering: component.Rendering{Component: c.component, DatabaseUnknown: c.silent}}, &plan})
 			assert.Equal(t, c.gives, plan.Lease.Release)
 		})

@@ -67,7 +67,7 @@ func applyNeeded(ctx context.Context, env operator.Env, g v1alpha1.Group, s obse
 	if plan.Budget != nil {
 		all = append(all, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
 	}
-	if o := step.Parallel(all...); o.Kind != step.KindDone || plan.Revision == nil {
+	if o := step.RunInParallel(all...); o.Kind != step.KindDone || plan.Revision == nil {
 		return o
 	}
 	return applyNew(ctx, env, g, plan.Revision, workload.Selector(g))
@@ -80,7 +80,7 @@ func applyInstances(ctx context.Context, env operator.Env, g v1alpha1.Group, s o
 	var all []func() step.Outcome
 	for i, change := range plan.Instances {
 		all = append(all, func() step.Outcome {
-			if o := confirm(ctx, env, g, s, change); o.Kind != step.KindDone {
+			if o := confirmInstance(ctx, env, g, s, change); o.Kind != step.KindDone {
 				return o
 			}
 			var err error
@@ -92,7 +92,7 @@ func applyInstances(ctx context.Context, env operator.Env, g v1alpha1.Group, s o
 			return o
 		})
 	}
-	o = step.Parallel(all...)
+	o = step.RunInParallel(all...)
 	tellCreated(env, g, plan.Instances, results)
 	if at := slices.IndexFunc(taken, func(claim string) bool { return claim != "" }); at >= 0 {
 		return step.Wait("PersistentVolumeClaim", time.Second, v1alpha1.ReasonCreating,

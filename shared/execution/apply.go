@@ -55,7 +55,7 @@ func checkServiceName(ctx context.Context, env operator.Env, g v1alpha1.Group, n
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Service %s: %w", name, err))
 	}
-	if free := observation.NamesFree(g, observation.Snapshot{Services: map[string]*corev1.Service{name: &service}}); !free.Allowed() {
+	if free := observation.NamesFree(g, observation.Snapshot{Services: map[string]*corev1.Service{name: &service}}); !free.IsAllowed() {
 		o := step.Stall(v1alpha1.ReasonNameConflict, free.Reason())
 		o.After = observation.RetryPeriod
 		return o
@@ -107,7 +107,7 @@ func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, chan
 	if change.Live != nil {
 		live = change.Live
 	}
-	result, err := env.Apply().Seen(ctx, change.Desired, live)
+	result, err := env.Apply().ObjectIfLatest(ctx, change.Desired, live)
 	if err == nil && result == apply.Updated {
 		status.Note(ctrl.LoggerFrom(ctx), status.About{Object: g, Related: change.Desired, Reason: string(result)}, "changed Instance %s: %s", change.Desired.Name, describeChange(change))
 	}

@@ -36,7 +36,7 @@ func TestAStatusThatMeetsANewerVersionIsWrittenAgain(t *testing.T) {
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 			return newer
 		}}).Build()}}}
-	member := groupstatus.Member{Instance: instancetest.Deleted(instancetest.Instance(0, "a")), Status: &v1alpha1.MemberStatus{ID: "1"}}
+	member := groupstatus.Member{Instance: instancetest.MarkDeleted(instancetest.Instance(0, "a")), Status: &v1alpha1.MemberStatus{ID: "1"}}
 	o, _ := writeMembers(t.Context(), env, []groupstatus.Member{member})
 	assert.Equal(t, step.Conflict(v1alpha1.ReasonProgressing, "Instance kv-0 has changed meanwhile"), o)
 

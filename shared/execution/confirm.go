@@ -22,10 +22,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// confirm looks at an Instance in the API server before it is made or its pod
+// confirmInstance looks at an Instance in the API server before it is made or its pod
 // may be stopped: the plan must not rest on a cache that lags. A member that
 // serves is stopped only if it holds the Lease at that moment, if it needs it.
-func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, change planning.InstanceChange) step.Outcome {
+func confirmInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, change planning.InstanceChange) step.Outcome {
 	if !permitsStop(change) {
 		return step.Done()
 	}
@@ -101,7 +101,7 @@ func confirmSuspendOrder(ctx context.Context, env operator.Env, g v1alpha1.Group
 		return step.Done()
 	}
 	return judgeLiveGroups(ctx, env, g, func(now observation.Snapshot) step.Outcome {
-		if may := rollout.MaySuspend(g, now); !may.Allowed() {
+		if may := rollout.MaySuspend(g, now); !may.IsAllowed() {
 			return step.Conflict(v1alpha1.ReasonSuspended, may.Reason())
 		}
 		return step.Done()
@@ -153,7 +153,7 @@ func ConfirmPD(ctx context.Context, env operator.Env, g v1alpha1.Group, plan pla
 	}
 	now := env.PD.Ask(ctx, types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
 	for _, c := range plan.Rechecks {
-		if may := c.Still(now); !may.Allowed() {
+		if may := c.Still(now); !may.IsAllowed() {
 			clear(plan.Drained) // none is reported
 			return step.Conflict(v1alpha1.ReasonUnsafe, "Instance "+c.Instance+" is not disrupted: "+may.Reason())
 		}

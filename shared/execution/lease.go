@@ -26,7 +26,7 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observ
 	if next.Since.IsZero() {
 		next.Since = env.Now()
 	}
-	err := leases(env).Take(ctx, s.PDGroup, s.Lease, next)
+	err := newLeaseWriter(env).Take(ctx, s.PDGroup, s.Lease, next)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return leaseTaken(ctx, env, g)
@@ -60,7 +60,7 @@ func leaseTaken(ctx context.Context, env operator.Env, g v1alpha1.Group) step.Ou
 }
 
 func giveLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, change planning.LeaseChange) step.Outcome {
-	err := leases(env).Release(ctx, s.Lease)
+	err := newLeaseWriter(env).Release(ctx, s.Lease)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return step.Conflict(v1alpha1.ReasonProgressing, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
@@ -71,7 +71,7 @@ func giveLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observ
 	return step.Done()
 }
 
-// leases writes Leases as the operator.
-func leases(env operator.Env) leaseclient.Writer {
+// newLeaseWriter writes Leases as the operator.
+func newLeaseWriter(env operator.Env) leaseclient.Writer {
 	return leaseclient.Writer{Client: env.Client, Owner: env.Name}
 }

@@ -88,5 +88,5 @@ func writeMembers(ctx context.Context, env operator.Env, members []groupstatus.M
 			return step.Done()
 		})
 	}
-	return step.Parallel(work...), waits
+	return step.RunInParallel(work...), waits
 }

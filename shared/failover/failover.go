@@ -42,21 +42,21 @@ func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
 	m := storestate.StoreOf(c, i)
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	switch {
-	case !storestate.PDKnown(c).Allowed() || c.Group.GetComponentSpec().Suspended:
+	case !storestate.PDKnown(c).IsAllowed() || c.Group.GetComponentSpec().Suspended:
 		return 0
-	case !m.Own.Allowed() || m.Store == nil || !slices.Contains([]string{pd.StateDown, pd.StateDisconnected}, m.Store.State):
+	case !m.Own.IsAllowed() || m.Store == nil || !slices.Contains([]string{pd.StateDown, pd.StateDisconnected}, m.Store.State):
 		return 0
-	case pod == nil || pod.Status == metav1.ConditionTrue || i.Spec.Suspended || i.Spec.Retire || !revisionWorks(c, i):
+	case pod == nil || pod.Status == metav1.ConditionTrue || i.Spec.Suspended || i.Spec.Retire || !hasWorkingRevision(c, i):
 		return 0
 	}
 	return c.Snapshot.Now.Sub(pod.LastTransitionTime.Time)
 }
 
-// revisionWorks reports whether what an Instance is to run works: a store that is Up runs
+// hasWorkingRevision reports whether what an Instance is to run works: a store that is Up runs
 // it. A group of TiFlash is often one store, of which nothing is missing elsewhere,
 // so that a new one helps although no other is left: there it is enough that all
 // members have run it once (FL-07).
-func revisionWorks(c storestate.State, i *v1alpha1.Instance) bool {
+func hasWorkingRevision(c storestate.State, i *v1alpha1.Instance) bool {
 	if !c.HasLeaders && i.Spec.Revision == c.Group.GetGroupStatus().CurrentRevision {
 		return true
 	}
@@ -107,7 +107,7 @@ func ExtraMembers(c storestate.State) int32 {
 		return 0
 	}
 	lost, few := deadStores(c)
-	extra := len(slices.DeleteFunc(Staying(lost), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i).Given() }))
+	extra := len(slices.DeleteFunc(ExcludeDeleted(lost), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i).IsGiven() }))
 	if !few {
 		extra = min(CountMembers(c)-int(c.Group.GetReplicas()), failoverLimit(c))
 	}
@@ -125,8 +125,8 @@ func CountMembers(c storestate.State) int {
 	return n
 }
 
-// Staying returns the members that are not being deleted.
-func Staying(members []*v1alpha1.Instance) []*v1alpha1.Instance {
+// ExcludeDeleted returns the members that are not being deleted.
+func ExcludeDeleted(members []*v1alpha1.Instance) []*v1alpha1.Instance {
 	return slices.DeleteFunc(slices.Clone(members), func(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil })
 }
 
@@ -150,7 +150,7 @@ func Explain(c storestate.State, o step.Outcome) step.Outcome {
 		o.After = min(o.After, due)
 	}
 	lost, few := deadStores(c)
-	living := Staying(lost)
+	living := ExcludeDeleted(lost)
 	if len(living) == 0 {
 		return o // the progress of a replacement is reported elsewhere
 	}

@@ -12,9 +12,9 @@ type Dependencies struct {
 	Reason string
 }
 
-// Of opens when the PDGroup of a group is Ready and, if its component needs TiKV, one of the
+// CheckDependencies opens when the PDGroup of a group is Ready and, if its component needs TiKV, one of the
 // PDGroup's TiKVGroups.
-func Of(g v1alpha1.Group, pd *v1alpha1.PDGroup, tikv []*v1alpha1.TiKVGroup) Dependencies {
+func CheckDependencies(g v1alpha1.Group, pd *v1alpha1.PDGroup, tikv []*v1alpha1.TiKVGroup) Dependencies {
 	first := Dependencies{PDGroup(g.PDGroupName(), pd), v1alpha1.ReasonWaitingForPDGroup}
 	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); !first.Open || !info.NeedsTiKV {
 		return first
@@ -22,12 +22,12 @@ func Of(g v1alpha1.Group, pd *v1alpha1.PDGroup, tikv []*v1alpha1.TiKVGroup) Depe
 	return Dependencies{AnyTiKVGroup(g.PDGroupName(), tikv), v1alpha1.ReasonWaitingForTiKVGroup}
 }
 
-// Put sets DependenciesReady: whether the groups that this one waits for are Ready. ready
+// SetCondition sets DependenciesReady: whether the groups that this one waits for are Ready. ready
 // is the message when they are.
-func (d Dependencies) Put(ready string, set *conditions.Set) {
+func (d Dependencies) SetCondition(ready string, set *conditions.Set) {
 	if d.Open || d.Lagging && set.Was(v1alpha1.ConditionDependenciesReady) {
-		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, ready)
+		set.MarkTrue(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, ready)
 		return
 	}
-	set.False(v1alpha1.ConditionDependenciesReady, d.Reason, d.Message)
+	set.MarkFalse(v1alpha1.ConditionDependenciesReady, d.Reason, d.Message)
 }

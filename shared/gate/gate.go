@@ -21,9 +21,9 @@ type Result struct {
 	Lagging bool
 }
 
-// Current returns a condition that was computed for the object's current
+// FindCurrentCondition returns a condition that was computed for the object's current
 // generation, nil if there is none.
-func Current(conditions []metav1.Condition, generation int64, conditionType string) *metav1.Condition {
+func FindCurrentCondition(conditions []metav1.Condition, generation int64, conditionType string) *metav1.Condition {
 	c := meta.FindStatusCondition(conditions, conditionType)
 	if c == nil || c.ObservedGeneration != generation {
 		return nil
@@ -39,7 +39,7 @@ func Require(kind string, object metav1.Object, conditions []metav1.Condition, c
 		return Result{Message: name + " is being deleted"}
 	}
 	if meta.IsStatusConditionTrue(conditions, conditionType) {
-		if Current(conditions, object.GetGeneration(), conditionType) != nil {
+		if FindCurrentCondition(conditions, object.GetGeneration(), conditionType) != nil {
 			return Result{Open: true}
 		}
 		return Result{Message: fmt.Sprintf("%s has no current condition %s: its operator has not processed it yet", name, conditionType), Lagging: true}
@@ -47,7 +47,7 @@ func Require(kind string, object metav1.Object, conditions []metav1.Condition, c
 	// The other object's own message would change with every step that it takes,
 	// and with it the status of everything that waits: also that its operator has not processed
 	// it yet. What a user must fix is worth repeating.
-	if stalled := Current(conditions, object.GetGeneration(), v1alpha1.ConditionStalled); stalled != nil {
+	if stalled := FindCurrentCondition(conditions, object.GetGeneration(), v1alpha1.ConditionStalled); stalled != nil {
 		return Result{Message: fmt.Sprintf("%s is stalled: %s", name, stalled.Message)}
 	}
 	return Result{Message: fmt.Sprintf("%s is not %s yet: kubectl -n %s describe %s %s", name, conditionType, object.GetNamespace(), strings.ToLower(kind), object.GetName())}

@@ -32,16 +32,16 @@ type debt struct {
 	since, asked time.Time
 }
 
-// Overdue reports whether an object has been without a current Ready condition for
+// IsOverdue reports whether an object has been without a current Ready condition for
 // longer than Patience.
-func (w *Waits) Overdue(object metav1.Object, conditions []metav1.Condition, now time.Time) bool {
+func (w *Waits) IsOverdue(object metav1.Object, conditions []metav1.Condition, now time.Time) bool {
 	if w == nil {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uid := object.GetUID()
-	if Current(conditions, object.GetGeneration(), v1alpha1.ConditionReady) != nil {
+	if FindCurrentCondition(conditions, object.GetGeneration(), v1alpha1.ConditionReady) != nil {
 		delete(w.since, uid)
 		return false
 	}

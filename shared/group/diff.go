@@ -22,9 +22,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// compare compares every Instance that belongs to the group with its spec. One
+// compareInstances compares every Instance that belongs to the group with its spec. One
 // that is being deleted can only be released.
-func compare(in planning.Inputs) ([]planning.InstanceDiff, error) {
+func compareInstances(in planning.Inputs) ([]planning.InstanceDiff, error) {
 	var living []planning.InstanceDiff
 	for _, i := range in.Snapshot.Instances {
 		switch {
@@ -36,7 +36,7 @@ func compare(in planning.Inputs) ([]planning.InstanceDiff, error) {
 			}
 			living = append(living, m)
 		case member.HasMemberFinalizer(i) && in.Rendering.Component.RestartsWhenDeleted(i):
-			living = append(living, planning.InstanceDiff{Live: i, RestartReason: verdict.Because(planning.ReasonDeleted)})
+			living = append(living, planning.InstanceDiff{Live: i, RestartReason: verdict.NewReason(planning.ReasonDeleted)})
 		case member.HasMemberFinalizer(i):
 			living = append(living, planning.InstanceDiff{Live: i})
 		}
@@ -52,7 +52,7 @@ func pendingDisruptions(in planning.Inputs, living []planning.InstanceDiff, leav
 		if leaves && in.Rendering.Component.NeedsLease(candidate) {
 			out = append(out, candidate)
 		}
-		if m.RestartReason.Given() && (!leaves || in.Rendering.Component.NotServing(m.Live)) {
+		if m.RestartReason.IsGiven() && (!leaves || in.Rendering.Component.IsNotServing(m.Live)) {
 			out = append(out, component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason.Text(), Revision: in.Target.Hash})
 		}
 	}
@@ -77,17 +77,17 @@ func compareInstance(in planning.Inputs, live *v1alpha1.Instance) (planning.Inst
 	if err := onlineconfig.KeepConfig(&m, in); err != nil {
 		return m, err
 	}
-	if why := observation.RestartRequest(in.Snapshot, live); !m.RestartReason.Given() && why.Given() && live.Status.PodUID != "" {
+	if why := observation.RestartRequest(in.Snapshot, live); !m.RestartReason.IsGiven() && why.IsGiven() && live.Status.PodUID != "" {
 		// The pod is restarted as it is.
 		m.RestartReason, m.RestartOnly = why, true
 		m.Wanted = m.Kept.DeepCopy()
 		m.Wanted.Spec.StopPod = live.Status.PodUID
 	}
-	if !m.RestartReason.Given() && observation.IsRestartWithdrawn(in.Snapshot, live) {
+	if !m.RestartReason.IsGiven() && observation.IsRestartWithdrawn(in.Snapshot, live) {
 		m.Notes = append(m.Notes, fmt.Sprintf("keep the pod of Instance %s: its restart is no longer requested", live.Name))
 		m.Kept.Spec.StopPod = ""
 	}
-	if answer := live.Annotations[v1alpha1.AnnotationRestart]; answer != "" && m.RestartReason.Given() {
+	if answer := live.Annotations[v1alpha1.AnnotationRestart]; answer != "" && m.RestartReason.IsGiven() {
 		member.SetAnnotation(m.Wanted, v1alpha1.AnnotationRestarted, answer)
 	}
 	return m, nil
@@ -130,7 +130,7 @@ func compareRevision(m *planning.InstanceDiff, in planning.Inputs) error {
 		member.SetAnnotation(m.Wanted, v1alpha1.AnnotationAppliedConfig, strings.Join(append([]string{string(live.Status.PodUID)}, append(member.AppliedRevisions(live), live.Spec.Revision)...), " "))
 	}
 	var err error
-	m.RestartReason, err = onlineconfig.ApplyOnline(m, in, &old, wanted, verdict.Because(change.Text))
+	m.RestartReason, err = onlineconfig.ApplyOnline(m, in, &old, wanted, verdict.NewReason(change.Text))
 	return err
 }
 
@@ -139,14 +139,14 @@ func (out *changes) instanceChange(in planning.Inputs, m planning.InstanceDiff, 
 	name := m.Live.Name
 	eviction := out.planEviction(in, m.Live, stops)
 	if m.Live.DeletionTimestamp != nil {
-		stop := stops.Released[name] && stops.Disrupted[name] == member.Restart && !in.Rendering.Component.NotServing(m.Live)
+		stop := stops.Released[name] && stops.Disrupted[name] == member.Restart && !in.Rendering.Component.IsNotServing(m.Live)
 		return planning.InstanceChange{Live: m.Live, Desired: deletingInstance(in, m.Live, stops, eviction), Stops: stop}
 	}
 	c := planning.InstanceChange{Live: m.Live, Desired: m.Kept}
 	if stops.StopPermitted[name] {
-		c.Desired, c.Stops = m.Wanted, !in.Rendering.Component.NotServing(m.Live)
+		c.Desired, c.Stops = m.Wanted, !in.Rendering.Component.IsNotServing(m.Live)
 		c.Rolls = c.Stops && m.Live.Spec.Revision != m.Wanted.Spec.Revision
-	} else if m.RestartReason.Given() {
+	} else if m.RestartReason.IsGiven() {
 		out.outcome = step.Worst(out.outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.RestartReason.Text())))
 	}
 	recordDisruption(in, c.Desired, m.Live, stops, eviction)
@@ -178,7 +178,7 @@ func deletingInstance(in planning.Inputs, live *v1alpha1.Instance, stops disrupt
 	deferSuspension(desired, live, in.Rendering)
 	recordDisruption(in, desired, live, stops, eviction)
 	if stops.Released[live.Name] {
-		member.Release(desired)
+		member.RemoveMemberFinalizer(desired)
 	}
 	return desired
 }
@@ -213,7 +213,7 @@ func preserveAnnotations(desired, live *v1alpha1.Instance) {
 // first are done.
 func deferSuspension(desired, live *v1alpha1.Instance, r component.Rendering) {
 	switch {
-	case desired.Spec.Suspended && !r.MaySuspend.Allowed():
+	case desired.Spec.Suspended && !r.MaySuspend.IsAllowed():
 		desired.Spec.Suspended = live.Spec.Suspended
 	case !desired.Spec.Suspended && !r.Gate.Open:
 		desired.Spec.Suspended = live.Spec.Suspended

@@ -54,7 +54,7 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observation.Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}, Batch: []lease.BatchMember{{Instance: "kv-3"}}}}
-			plan := paused(c.plan, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}, s)
+			plan := pausePlan(c.plan, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}, s)
 			assert.Equal(t, c.gives, plan.Lease.Release)
 			assert.Nil(t, plan.Lease.Take)
 			assert.Equal(t, c.reason, plan.Outcome.Reason)

@@ -25,19 +25,19 @@ import (
 func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (planning.Plan, error) {
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), rollout.CheckDisruption(spec.Disruption)...)
-	if o := refusal(g, s, r); o.Kind != step.KindDone {
-		return refused(r, o), nil
+	if o := checkPreconditions(g, s, r); o.Kind != step.KindDone {
+		return planNothing(r, o), nil
 	}
-	target, err := rollout.ResolveTarget(s, trusting(r, s))
+	target, err := rollout.ResolveTarget(s, addTrustDigest(r, s))
 	if err != nil {
-		return refused(r, step.Outcome{}), err
+		return planNothing(r, step.Outcome{}), err
 	}
-	if secret, left := s.Certificates.Settling(g, s.Now); left > 0 && len(s.Instances) > 0 && target.Hash != g.GetGroupStatus().CurrentRevision {
-		return refused(r, step.After(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")), nil
+	if secret, left := s.Certificates.RecentChange(g, s.Now); left > 0 && len(s.Instances) > 0 && target.Hash != g.GetGroupStatus().CurrentRevision {
+		return planNothing(r, step.RetryAfter(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")), nil
 	}
 	objects, difference, err := groupObjects(g, s, r, target)
 	if err != nil {
-		return refused(r, step.Outcome{}), err
+		return planNothing(r, step.Outcome{}), err
 	}
 	target.NewRendering = cmp.Or(target.NewRendering, difference)
 	plan, err := planMembers(planning.Inputs{
@@ -45,20 +45,20 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		StoredFiles: sync.OnceValues(func() (planning.StoredFiles, error) { return planning.DecodeStoredFiles(s, target) }),
 	})
 	if err != nil {
-		return refused(r, step.Outcome{}), err
+		return planNothing(r, step.Outcome{}), err
 	}
 	plan.Objects, plan.Target, plan.Gate = objects, target, r.Gate
 	if was := g.GetGroupStatus().UpdateRevision; was != "" && was != target.Hash {
-		plan.Changes = target.Since(was, s.Revisions)
+		plan.Changes = target.ChangesSince(was, s.Revisions)
 	}
 	if spec.Paused {
-		plan = paused(plan, g, s)
+		plan = pausePlan(plan, g, s)
 	}
 	return plan, nil
 }
 
-// refusal says why nothing can be planned for a group; Done if something can.
-func refusal(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
+// checkPreconditions says why nothing can be planned for a group; Done if something can.
+func checkPreconditions(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
 	switch {
 	case g.GetDeletionTimestamp() != nil:
 		// Owner references release everything; the Instances' own finalizers
@@ -70,7 +70,7 @@ func refusal(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) st
 	if o := step.Worst(s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now), r.Blocked); o.Kind != step.KindDone {
 		return o
 	}
-	if free := observation.NamesFree(g, s); !free.Allowed() {
+	if free := observation.NamesFree(g, s); !free.IsAllowed() {
 		o := step.Stall(v1alpha1.ReasonNameConflict, free.Reason())
 		o.After = observation.RetryPeriod
 		return o
@@ -78,8 +78,8 @@ func refusal(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) st
 	return step.Done()
 }
 
-// refused is the plan that changes nothing, and says why.
-func refused(r component.Rendering, why step.Outcome) planning.Plan {
+// planNothing is the plan that changes nothing, and says why.
+func planNothing(r component.Rendering, why step.Outcome) planning.Plan {
 	return planning.Plan{
 		Disruptions: planning.NoDisruptions(), Gate: r.Gate, Outcome: why,
 		ConfigChanges: planning.ConfigChanges{ConfigOutcome: step.Done()}, LeaderEvictions: planning.LeaderEvictions{EvictionOutcome: step.Done()},
@@ -105,9 +105,9 @@ func groupObjects(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 	return out, difference, nil
 }
 
-// trusting has members be restarted when the cluster's own CA has changed: most read ca.crt
+// addTrustDigest has members be restarted when the cluster's own CA has changed: most read ca.crt
 // only when they start.
-func trusting(r component.Rendering, s observation.Snapshot) component.Rendering {
+func addTrustDigest(r component.Rendering, s observation.Snapshot) component.Rendering {
 	trust := s.Certificates.Trust()
 	if v1alpha1.SourceOf(s.PDGroup).SelfSigned == nil || trust == "" {
 		return r
@@ -130,22 +130,22 @@ func podNames(s observation.Snapshot) []string {
 	return out
 }
 
-// paused takes everything that would be done out of a plan and says what that is. A member
+// pausePlan takes everything that would be done out of a plan and says what that is. A member
 // that has recovered releases the Lease all the same: the rest of the cluster waits for
 // it.
-func paused(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planning.Plan {
-	done := plan.Lease.Release && !slices.ContainsFunc(plan.Calls, func(c component.Call) bool { return s.Lease.Names(c.Instance) })
+func pausePlan(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planning.Plan {
+	done := plan.Lease.Release && !slices.ContainsFunc(plan.Calls, func(c component.Call) bool { return s.Lease.NamesInstance(c.Instance) })
 	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
 	plan.Objects, plan.Instances = planning.Objects{}, nil
 	plan.Calls, plan.Evictions, plan.Deletes, plan.Question = nil, nil, nil, nil
 	plan.ConfigUpdates, plan.ConfigOutcome = nil, step.Done()
 	plan.Drained, plan.Waiting = map[string]bool{}, map[string]string{}
-	plan.Rechecks = slices.DeleteFunc(plan.Rechecks, func(c planning.Recheck) bool { return !done || !s.Lease.Names(c.Instance) })
+	plan.Rechecks = slices.DeleteFunc(plan.Rechecks, func(c planning.Recheck) bool { return !done || !s.Lease.NamesInstance(c.Instance) })
 	if !done {
 		plan.Lease = planning.LeaseChange{}
 	}
-	edit := origin.Of(g)
-	message := fmt.Sprintf("paused: set %s to false to go on: %s", edit.Either("paused"), edit.Edit())
+	edit := origin.OfGroup(g)
+	message := fmt.Sprintf("paused: set %s to false to go on: %s", edit.SharedField("paused"), edit.Edit())
 	explainPausedEvictions(&plan, message)
 	if !held {
 		return plan
@@ -196,7 +196,7 @@ func notReadyOutcome(in planning.Inputs, stops disruption.Result) step.Outcome {
 		for _, i := range in.Snapshot.Instances {
 			switch {
 			case i.Status.PodUID == "":
-			case !in.Rendering.MaySuspend.Allowed() && !i.Spec.Suspended:
+			case !in.Rendering.MaySuspend.IsAllowed() && !i.Spec.Suspended:
 				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, in.Rendering.MaySuspend.Reason()))
 			default:
 				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s is still stopping", i.Name))

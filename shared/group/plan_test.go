@@ -33,7 +33,7 @@ type swept struct {
 }
 
 func (c swept) UndoPreparation(i *v1alpha1.Instance) []component.Call {
-	if c.view.Evicts("1") {
+	if c.view.EvictsLeaders("1") {
 		return []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: i.Name}}
 	}
 	return nil
@@ -62,7 +62,7 @@ func TestAMarkGoesWhenPDSaysNowThatNothingIsLeft(t *testing.T) {
 			r := component.Rendering{Component: swept{}, ComponentFor: func(now pd.View) component.Component { return swept{view: now} }}
 			var out changes
 
-			change := out.instanceChange(planning.Inputs{Group: g, Rendering: r}, planning.InstanceDiff{Live: i, Kept: instancetest.Instance(0, "a")}, planning.Removal{}, disruption.None())
+			change := out.instanceChange(planning.Inputs{Group: g, Rendering: r}, planning.InstanceDiff{Live: i, Kept: instancetest.Instance(0, "a")}, planning.Removal{}, disruption.EmptyResult())
 
 			assert.Empty(t, change.Desired.Annotations[v1alpha1.AnnotationDisruption])
 			said := ""
@@ -89,7 +89,7 @@ func TestInstancesOfAFormerGroupStandInTheWay(t *testing.T) {
 			former.OwnerReferences[0].UID = "old"
 			former.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 			if leaves {
-				instancetest.Deleted(former)
+				instancetest.MarkDeleted(former)
 			}
 
 			plan, err := MakePlan(g, observation.Snapshot{Instances: []*v1alpha1.Instance{former}}, r)
@@ -135,7 +135,7 @@ func TestAGroupIsNotUpToDateWithoutAMemberThatIsBeingDeleted(t *testing.T) {
 				i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 				s.Instances = append(s.Instances, i)
 			}
-			instancetest.Deleted(s.Instances[0]).Finalizers = []string{v1alpha1.FinalizerMember}
+			instancetest.MarkDeleted(s.Instances[0]).Finalizers = []string{v1alpha1.FinalizerMember}
 
 			plan, err := MakePlan(g, s, r)
 

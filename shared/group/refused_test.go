@@ -30,7 +30,7 @@ func (recovering) Recover(*v1alpha1.Instance, lease.State) component.Preparation
 	return component.Preparation{Ready: true}
 }
 
-func (recovering) NotServing(*v1alpha1.Instance) bool { return false }
+func (recovering) IsNotServing(*v1alpha1.Instance) bool { return false }
 
 func (recovering) NeedsLease(component.Disruption) bool { return true }
 
@@ -105,8 +105,8 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 			require.NoError(t, err)
 			i.UID, i.Generation, i.ResourceVersion = "kv-0", 2, "7"
 			i.Status.PodUID, i.Status.Revision, i.Status.NodeName = "pod", target.Hash, "n"
-			instancetest.Restarting(i)
-			s := observation.Snapshot{Instances: []*v1alpha1.Instance{i}, Revisions: []appsv1.ControllerRevision{*stored}, Lease: lease.Held(lease.Of(i), metav1.Unix(1800000000, 0).Time, 0)}
+			instancetest.MarkRestarting(i)
+			s := observation.Snapshot{Instances: []*v1alpha1.Instance{i}, Revisions: []appsv1.ControllerRevision{*stored}, Lease: lease.NewState(lease.NewHolder(i), metav1.Unix(1800000000, 0).Time, 0)}
 			for _, is := range c.is {
 				is(scene{i, &s})
 			}

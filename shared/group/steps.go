@@ -20,23 +20,23 @@ import (
 // decided. Only change writes into what it gets: the Instances of the diffs become what is
 // applied, and are not copied for it.
 func planMembers(in planning.Inputs) (planning.Plan, error) {
-	diffs, err := compare(in) // how does each Instance differ from the spec?
+	diffs, err := compareInstances(in) // how does each Instance differ from the spec?
 	if err != nil {
 		return planning.Plan{}, err
 	}
-	members := size(in, diffs) // how many members are there to be, and who leaves?
+	members := planMembership(in, diffs) // how many members are there to be, and who leaves?
 	in.Rendering.Extra = members.extra
-	stops := disruption.Disrupt(in, pendingDisruptions(in, diffs, members.leaving), members.leaving) // who may be stopped now, and why do others wait?
-	stops = disruption.Remove(in, members.leaving, stops)                                            // who has left the database, or never comes back?
-	stops = disruption.Suspend(in, diffs, stops)                                                     // whose pod stops because the group is suspended?
-	stops = disruption.Release(in, stops)                                                            // is the Lease free of a holder that is gone?
-	changed := change(in, diffs, members, stops)                                                     // what is written into each Instance?
-	created, err := create(in, diffs, members, stops)                                                // which slots are filled?
+	stops := disruption.PlanDisruptions(in, pendingDisruptions(in, diffs, members.leaving), members.leaving) // who may be stopped now, and why do others wait?
+	stops = disruption.PlanRemovals(in, members.leaving, stops)                                              // who has left the database, or never comes back?
+	stops = disruption.PlanSuspension(in, diffs, stops)                                                      // whose pod stops because the group is suspended?
+	stops = disruption.PlanRelease(in, stops)                                                                // is the Lease free of a holder that is gone?
+	changed := planChanges(in, diffs, members, stops)                                                        // what is written into each Instance?
+	created, err := planCreations(in, diffs, members, stops)                                                 // which slots are filled?
 	if err != nil {
 		return planning.Plan{}, err
 	}
-	outcome := explain(in, members, stops, changed, created) // why is the group not what its spec asks for?
-	return collect(diffs, stops, changed, created, outcome), nil
+	outcome := explainOutcome(in, members, stops, changed, created) // why is the group not what its spec asks for?
+	return assemblePlan(diffs, stops, changed, created, outcome), nil
 }
 
 // membership is how many members there are to be, and who leaves.
@@ -56,11 +56,13 @@ type membership struct {
 	leaving planning.Removal
 }
 
-// wanted is how many members there are to be.
-func (m membership) wanted(g v1alpha1.Group) int32 { return g.GetReplicas() + m.extra + m.surge }
+// desiredMembers is how many members there are to be.
+func (m membership) desiredMembers(g v1alpha1.Group) int32 {
+	return g.GetReplicas() + m.extra + m.surge
+}
 
-// size decides how many members there are to be beyond spec.replicas, and who leaves.
-func size(in planning.Inputs, diffs []planning.InstanceDiff) membership {
+// planMembership decides how many members there are to be beyond spec.replicas, and who leaves.
+func planMembership(in planning.Inputs, diffs []planning.InstanceDiff) membership {
 	var m membership
 	g, s := in.Group, in.Snapshot
 	in.Rendering.Extra += scaling.PlanReplacements(g, s, in.Rendering)
@@ -85,9 +87,9 @@ type changes struct {
 	notes    []string
 }
 
-// change decides what is written into every Instance, and undoes what was prepared for
+// planChanges decides what is written into every Instance, and undoes what was prepared for
 // those that are not disrupted any more.
-func change(in planning.Inputs, diffs []planning.InstanceDiff, m membership, stops disruption.Result) changes {
+func planChanges(in planning.Inputs, diffs []planning.InstanceDiff, m membership, stops disruption.Result) changes {
 	out := changes{LeaderEvictions: planning.LeaderEvictions{EvictionOutcome: step.Done()}, outcome: step.Done()}
 	surge := scaling.SurgeMembers(in.Group, in.Snapshot, in.Rendering, m.surge, m.leaving)
 	for _, diff := range diffs {
@@ -101,7 +103,7 @@ func change(in planning.Inputs, diffs []planning.InstanceDiff, m membership, sto
 		out.instances = append(out.instances, c)
 		switch _, under := stops.Disrupted[diff.Live.Name]; {
 		case under:
-		case member.PreparationStarted(diff.Live):
+		case member.HasStartedPreparation(diff.Live):
 			out.calls = append(out.calls, in.Rendering.Component.UndoPreparation(diff.Live)...)
 		default:
 			out.Evictions = append(out.Evictions, in.Rendering.Component.UndoPreparation(diff.Live)...)
@@ -119,9 +121,9 @@ type creations struct {
 	notes    []string
 }
 
-// create fills slots, as many at once as the component allows. A suspended group fills
+// planCreations fills slots, as many at once as the component allows. A suspended group fills
 // only the slot for which the Lease is kept.
-func create(in planning.Inputs, diffs []planning.InstanceDiff, m membership, stops disruption.Result) (creations, error) {
+func planCreations(in planning.Inputs, diffs []planning.InstanceDiff, m membership, stops disruption.Result) (creations, error) {
 	out := creations{outcome: step.Done()}
 	slots, surge := scaling.PlanSlots(in.Group, in.Snapshot, in.Rendering, m.surge)
 	if in.Group.GetComponentSpec().Suspended {
@@ -134,7 +136,7 @@ func create(in planning.Inputs, diffs []planning.InstanceDiff, m membership, sto
 	if len(all) == 0 {
 		return out, nil
 	}
-	out.progress = fmt.Sprintf("creating %d of %d Instances", len(all), m.wanted(in.Group))
+	out.progress = fmt.Sprintf("creating %d of %d Instances", len(all), m.desiredMembers(in.Group))
 	if !in.Rendering.Gate.Open {
 		return out, nil
 	}
@@ -160,7 +162,7 @@ func create(in planning.Inputs, diffs []planning.InstanceDiff, m membership, sto
 		}
 		ahead.Snapshot.Instances = append(ahead.Snapshot.Instances, desired)
 		out.instances = append(out.instances, planning.InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == in.Target.Hash})
-		out.notes = append(out.notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(in.Snapshot.Instances), m.wanted(in.Group)))
+		out.notes = append(out.notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(in.Snapshot.Instances), m.desiredMembers(in.Group)))
 	}
 	return out, nil
 }
@@ -180,20 +182,20 @@ func createWhileSuspended(in planning.Inputs, slot int32) (creations, error) {
 	}, nil
 }
 
-// explain says why the group is not what its spec asks for.
-func explain(in planning.Inputs, m membership, stops disruption.Result, changed changes, created creations) step.Outcome {
+// explainOutcome says why the group is not what its spec asks for.
+func explainOutcome(in planning.Inputs, m membership, stops disruption.Result, changed changes, created creations) step.Outcome {
 	pending := step.Worst(stops.Outcome, changed.outcome, created.outcome)
 	beside := step.Worst(scaling.VolumeOutcome(in.Group, in.Snapshot, in.Rendering), scaling.ReplacementOutcome(in.Group, in.Snapshot, in.Rendering), m.rebalancing)
 	outcome := mostImportant(groupOutcome(in, stops, created.progress), pending, beside)
 	if outcome.Kind == step.KindDone && !in.Group.GetComponentSpec().Suspended {
-		return missing(in, m)
+		return awaitDeletedInstance(in, m)
 	}
 	return outcome
 }
 
-// missing names an Instance that is being deleted and leaves the group with fewer than it
+// awaitDeletedInstance names an Instance that is being deleted and leaves the group with fewer than it
 // is to have. The removal of its member says more, unless nothing is left of it to do.
-func missing(in planning.Inputs, m membership) step.Outcome {
+func awaitDeletedInstance(in planning.Inputs, m membership) step.Outcome {
 	var deleted *v1alpha1.Instance
 	var there int32
 	for _, i := range in.Snapshot.Instances {
@@ -204,14 +206,14 @@ func missing(in planning.Inputs, m membership) step.Outcome {
 			deleted = i
 		}
 	}
-	if deleted == nil || there >= m.wanted(in.Group) {
+	if deleted == nil || there >= m.desiredMembers(in.Group) {
 		return step.Done()
 	}
 	return member.AwaitRecreation(deleted)
 }
 
-// collect puts what the steps have decided into a plan.
-func collect(diffs []planning.InstanceDiff, stops disruption.Result, changed changes, created creations, outcome step.Outcome) planning.Plan {
+// assemblePlan puts what the steps have decided into a plan.
+func assemblePlan(diffs []planning.InstanceDiff, stops disruption.Result, changed changes, created creations, outcome step.Outcome) planning.Plan {
 	plan := planning.Plan{
 		Disruptions: stops.Disruptions, LeaderEvictions: changed.LeaderEvictions, Outcome: outcome,
 		Instances:     slices.Concat(changed.instances, created.instances),

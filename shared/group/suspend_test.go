@@ -56,7 +56,7 @@ func TestARecreatedMemberThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing
 	assert.False(t, plan.Lease.Release, "what was begun is to be seen by its mark first")
 	assert.Equal(t, member.Restart, plan.Disrupted["kv-2"])
 
-	instancetest.Restarting(recreated)
+	instancetest.MarkRestarting(recreated)
 	plan = planned(componenttest.ToUndo{})
 	assert.False(t, plan.Lease.Release)
 	assert.Contains(t, plan.Calls, component.Call{Verb: component.RestoreStore, Instance: "kv-2"})
@@ -69,7 +69,7 @@ func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
 	i := instancetest.Instance(1, "uid")
 	i.Status.PodUID = "pod"
 	says := func(r component.Rendering) string {
-		return notReadyOutcome(planning.Inputs{Group: g, Snapshot: observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, Rendering: r}, disruption.None()).Message
+		return notReadyOutcome(planning.Inputs{Group: g, Snapshot: observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, Rendering: r}, disruption.EmptyResult()).Message
 	}
 	assert.Equal(t, "pod kv-1 still runs: TiDBGroup db has to stop first", says(component.Rendering{MaySuspend: verdict.Refuse("TiDBGroup db has to stop first")}))
 	i.Spec.Suspended = true
@@ -89,10 +89,10 @@ func TestAVolumeHidesNoRollThatIsHeldUp(t *testing.T) {
 // P5: a deleted store of a suspended group stops, and starts again to leave.
 func TestADeletedMemberStopsWithItsGroup(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
-	i := instancetest.Deleted(instancetest.Instance(1, "uid"))
+	i := instancetest.MarkDeleted(instancetest.Instance(1, "uid"))
 	open := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}, MaySuspend: verdict.Allow()}
 	stops := func(r component.Rendering) bool {
-		return deletingInstance(planning.Inputs{Group: g, Rendering: r}, i, disruption.None(), component.Eviction{}).Spec.Suspended
+		return deletingInstance(planning.Inputs{Group: g, Rendering: r}, i, disruption.EmptyResult(), component.Eviction{}).Spec.Suspended
 	}
 	assert.False(t, stops(open))
 	g.Spec.Suspended = true

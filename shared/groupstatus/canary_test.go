@@ -25,7 +25,7 @@ func TestTheCurrentRevisionIsThatOfThoseThatAreDeletedToo(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	g.Name, g.UID = "kv", "g"
 	g.Status.CurrentRevision = "old"
-	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.Deleted(instancetest.Instance(0, "a")), instancetest.Instance(1, "b")}}
+	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(0, "a")), instancetest.Instance(1, "b")}}
 	for n, rev := range []string{"old", "new"} {
 		s.Instances[n].Spec.Revision = rev
 		s.Instances[n].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
@@ -55,7 +55,7 @@ func TestTheCurrentRevisionIsNotThatOfOneThatHasLeft(t *testing.T) {
 	target, _ := record("new")
 	g.Status.CurrentRevision = before.Hash
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
-	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.Deleted(instancetest.Instance(0, "a")), instancetest.Instance(1, "b")}, Revisions: []appsv1.ControllerRevision{stored}}
+	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(0, "a")), instancetest.Instance(1, "b")}, Revisions: []appsv1.ControllerRevision{stored}}
 	for n, hash := range []string{before.Hash, target.Hash} {
 		s.Instances[n].Spec.Revision = hash
 		s.Instances[n].Status.Conditions = []metav1.Condition{ready}

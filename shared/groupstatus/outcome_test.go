@@ -37,18 +37,18 @@ func TestWhatAnInstanceSaysIsPassedOn(t *testing.T) {
 		"one that is ready":              {instance(1, ready), "", true, true},
 		"one that has not seen its spec": {instance(2, ready), v1alpha1.ReasonWaitingForInstances, false, true},
 		"one that nobody looks after":    {instance(1, func(*conditions.Set) {}), v1alpha1.ReasonWaitingForInstances, false, false},
-		"one that is not ready, and why": {instance(1, func(s *conditions.Set) { s.False("Ready", v1alpha1.ReasonPodPending, "x") }), v1alpha1.ReasonPodPending, false, false},
+		"one that is not ready, and why": {instance(1, func(s *conditions.Set) { s.MarkFalse("Ready", v1alpha1.ReasonPodPending, "x") }), v1alpha1.ReasonPodPending, false, false},
 		"one that is stalled, before that": {instance(1, func(s *conditions.Set) {
-			s.False("Ready", v1alpha1.ReasonPodPending, "x")
-			s.True("Stalled", v1alpha1.ReasonClaimLost, "y")
+			s.MarkFalse("Ready", v1alpha1.ReasonPodPending, "x")
+			s.MarkTrue("Stalled", v1alpha1.ReasonClaimLost, "y")
 		}), v1alpha1.ReasonClaimLost, false, false},
 		"one that is suspended": {instance(1, func(s *conditions.Set) {
-			s.False("Ready", v1alpha1.ReasonSuspended, "x")
-			s.True("UpToDate", v1alpha1.ReasonUpToDate, "y")
+			s.MarkFalse("Ready", v1alpha1.ReasonSuspended, "x")
+			s.MarkTrue("UpToDate", v1alpha1.ReasonUpToDate, "y")
 		}), v1alpha1.ReasonSuspended, false, false},
 		"one that is suspended and still runs": {instance(1, func(s *conditions.Set) {
-			s.False("Ready", v1alpha1.ReasonSuspended, "x")
-			s.False("UpToDate", v1alpha1.ReasonPodTerminating, "y")
+			s.MarkFalse("Ready", v1alpha1.ReasonSuspended, "x")
+			s.MarkFalse("UpToDate", v1alpha1.ReasonPodTerminating, "y")
 		}), v1alpha1.ReasonPodTerminating, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

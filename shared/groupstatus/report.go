@@ -33,13 +33,13 @@ type Work struct {
 func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work Work, set *conditions.Set) v1alpha1.GroupStatus {
 	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
 	counts := rollout.Count(s, plan.Target.Hash)
-	noteReason, note := notes(g, s)
+	noteReason, note := findNote(g, s)
 	set.Finish(conditions.Verdict{
 		Serving:    work.Serving && (!spec.Suspended || spec.Paused),
-		Summary:    summary(g, counts),
+		Summary:    describeServing(g, counts),
 		Outcome:    reportedOutcome(g, s, step.Worst(work.Acted, plan.Outcome)),
-		Unpause:    origin.Of(g).Unset("paused"),
-		Resume:     origin.Of(g).Unset("suspended"),
+		Unpause:    origin.OfGroup(g).Unset("paused"),
+		Resume:     origin.OfGroup(g).Unset("suspended"),
 		NoteReason: noteReason, Note: note,
 		Paused:    spec.Paused,
 		Suspended: spec.Suspended && !spec.Paused,
@@ -89,7 +89,7 @@ func stallsAfter(reason string) time.Duration {
 // only a user can help. The reconcile itself ends as it would.
 func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) step.Outcome {
 	if o.Reason == v1alpha1.ReasonInvalidSpec {
-		o.Message = origin.Of(g).Translate(o.Message)
+		o.Message = origin.OfGroup(g).Translate(o.Message)
 	}
 	if o.Kind != step.KindWait && o.Kind != step.KindAfter {
 		return o
@@ -98,7 +98,7 @@ func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) s
 	limit := stallsAfter(o.Reason)
 	overdue := limit > 0 && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= limit
 	stalled := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
-		c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
+		c := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
 		// The group itself replaces a member whose claim is lost, where it may.
 		return c != nil && c.Reason == o.Reason && c.Reason != v1alpha1.ReasonClaimLost && strings.HasPrefix(o.Message, "Instance "+i.Name+": ")
 	})
@@ -108,9 +108,9 @@ func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) s
 	return o
 }
 
-// summary says how a group serves. It may do so before its Instances report Ready, and
+// describeServing says how a group serves. It may do so before its Instances report Ready, and
 // while more of them are ready than are wanted.
-func summary(g v1alpha1.Group, c rollout.Counts) string {
+func describeServing(g v1alpha1.Group, c rollout.Counts) string {
 	switch wanted := g.GetReplicas(); {
 	case wanted == 0:
 		return "spec.replicas is 0"
@@ -123,10 +123,10 @@ func summary(g v1alpha1.Group, c rollout.Counts) string {
 	}
 }
 
-// notes reports what is out of the ordinary with a group that is what its spec asks for; empty
+// findNote reports what is out of the ordinary with a group that is what its spec asks for; empty
 // if nothing is.
-func notes(g v1alpha1.Group, s observation.Snapshot) (reason, note string) {
-	if expiring := s.Certificates.Expiring(g, s.PDGroup, s.Now); expiring != "" {
+func findNote(g v1alpha1.Group, s observation.Snapshot) (reason, note string) {
+	if expiring := s.Certificates.DescribeExpiry(g, s.PDGroup, s.Now); expiring != "" {
 		return v1alpha1.ReasonCertificateExpiring, expiring
 	}
 	return noteLeaderless(s)

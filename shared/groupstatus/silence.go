@@ -20,7 +20,7 @@ func ToleratesSilence(set *conditions.Set, condition string, now time.Time) (boo
 	unknown := set.Get(condition)
 	if set.Was(v1alpha1.ConditionReady) {
 		if left := pdSilenceLimit - now.Sub(unknown.LastTransitionTime.Time); left > 0 {
-			return true, step.After(left, unknown.Reason, unknown.Message)
+			return true, step.RetryAfter(left, unknown.Reason, unknown.Message)
 		}
 	}
 	return false, step.Wait("PD", member.WaitDeadline, unknown.Reason, unknown.Message)

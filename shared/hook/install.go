@@ -13,10 +13,10 @@ func Install(to string) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	return install(self, to)
+	return copyProgram(self, to)
 }
 
-func install(from, to string) error {
+func copyProgram(from, to string) error {
 	content, err := os.ReadFile(from) //nolint:gosec // its own program
 	if err != nil {
 		return fmt.Errorf("install: %w", err)

@@ -12,8 +12,8 @@ import (
 // Say reports progress to the user; nil reports none.
 type Say func(format string, args ...any)
 
-// Tell does, also for nil.
-func (s Say) Tell(format string, args ...any) {
+// Logf does, also for nil.
+func (s Say) Logf(format string, args ...any) {
 	if s != nil {
 		s(format, args...)
 	}

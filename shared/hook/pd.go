@@ -35,7 +35,7 @@ type PD struct {
 // connected to over TLS.
 func NewPD(url string, secured TLS) PD {
 	config, err := secured.config()
-	transport := httpclient.Over(httpclient.Transport(httpclient.ClusterDomain(httpclient.ResolvConf)), config)
+	transport := httpclient.SetTLS(httpclient.NewTransport(httpclient.ClusterDomain(httpclient.ResolvConf)), config)
 	transport.DisableKeepAlives = true // the next call may go to another member
 	client := httpclient.New(transport)
 	client.Timeout = perCall

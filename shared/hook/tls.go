@@ -26,19 +26,19 @@ type TLS struct {
 	ServerName string
 }
 
-// Flags declares the flags of it.
-func (t *TLS) Flags(set *flag.FlagSet) {
+// AddFlags declares the flags of it.
+func (t *TLS) AddFlags(set *flag.FlagSet) {
 	set.StringVar(&t.Dir, "tls", "", "folder with ca.crt, tls.crt and tls.key; without it, requests do not use TLS")
 	set.StringVar(&t.ServerName, "server-name", "", "name that the server's certificate must have; $(NAME) stands for a variable")
 }
 
-// Local connects to the member of the program's own pod, at its address there.
-func (t TLS) Local() (*http.Transport, error) {
+// LocalTransport connects to the member of the program's own pod, at its address there.
+func (t TLS) LocalTransport() (*http.Transport, error) {
 	config, err := t.config()
 	if err != nil {
 		return nil, err
 	}
-	return httpclient.Over(httpclient.Transport(""), config), nil
+	return httpclient.SetTLS(httpclient.NewTransport(""), config), nil
 }
 
 // config reads the files as they are now; nil without TLS.

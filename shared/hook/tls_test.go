@@ -18,7 +18,7 @@ func TestSEC01AHookShowsTheCertificateAndKnowsPD(t *testing.T) {
 	data, err := ca.Secret(pki.Leaf{Names: []string{"b-0.b-peer.shop.svc"}})
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.TLS, err = pki.Server(data)
+	server.TLS, err = pki.ServerConfig(data)
 	require.NoError(t, err)
 	server.StartTLS()
 	t.Cleanup(server.Close)

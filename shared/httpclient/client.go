@@ -32,20 +32,20 @@ var (
 	errMetadata  = errors.New("the cloud has its metadata there")
 )
 
-// metadata are the addresses, beside link-local ones, where clouds hand out the
+// metadataAddresses are the addresses, beside link-local ones, where clouds hand out the
 // credentials of nodes: of AWS, Google and Oracle, by IPv6.
-func metadata() []netip.Addr {
+func metadataAddresses() []netip.Addr {
 	return []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254"), netip.MustParseAddr("fd00:c1::a9fe:a9fe")}
 }
 
-// Transport returns a transport without proxy and without compression, which could
+// NewTransport returns a transport without proxy and without compression, which could
 // make gigabytes of a kilobyte. It does not connect to link-local addresses and others
 // where clouds hand out the credentials of nodes. Names of Services and of pods
 // (basic-pd.prod.svc) it looks up in the cluster's domain and nowhere else; an empty
 // domain leaves them to the resolver's search list.
-func Transport(clusterDomain string) *http.Transport {
+func NewTransport(clusterDomain string) *http.Transport {
 	return &http.Transport{
-		DialContext:            dial(clusterDomain),
+		DialContext:            newDialContext(clusterDomain),
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    1,
@@ -72,15 +72,15 @@ func ReadAll(body io.Reader, most int64) ([]byte, error) {
 	return out, err
 }
 
-// dial returns how connections are made.
-func dial(clusterDomain string) func(ctx context.Context, network, address string) (net.Conn, error) {
+// newDialContext returns how connections are made.
+func newDialContext(clusterDomain string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: toPods}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, port, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, fmt.Errorf("read address %q: %w", address, err)
 		}
-		return dialer.DialContext(ctx, network, net.JoinHostPort(absolute(host, clusterDomain), port))
+		return dialer.DialContext(ctx, network, net.JoinHostPort(absoluteHost(host, clusterDomain), port))
 	}
 }
 
@@ -93,7 +93,7 @@ func toPods(_, address string, _ syscall.RawConn) error {
 	if to.Addr().Unmap().IsLinkLocalUnicast() {
 		return fmt.Errorf("connect to %s: %w", to.Addr(), errLinkLocal)
 	}
-	if slices.Contains(metadata(), to.Addr().Unmap()) {
+	if slices.Contains(metadataAddresses(), to.Addr().Unmap()) {
 		return fmt.Errorf("connect to %s: %w", to.Addr(), errMetadata)
 	}
 	return nil

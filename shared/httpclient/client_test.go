@@ -27,7 +27,7 @@ func TestP12ARedirectIsNotFollowed(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			request, err := http.NewRequestWithContext(t.Context(), method, hostile.URL, strings.NewReader("{}"))
 			require.NoError(t, err)
-			response, err := httpclient.New(httpclient.Transport("")).Do(request)
+			response, err := httpclient.New(httpclient.NewTransport("")).Do(request)
 			require.NoError(t, err)
 			require.NoError(t, response.Body.Close())
 			assert.Equal(t, status, response.StatusCode)
@@ -44,10 +44,10 @@ func TestNoProxyIsUsed(t *testing.T) {
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://basic-pd.invalid:2379/", http.NoBody)
 	require.NoError(t, err)
-	response, err := httpclient.New(httpclient.Transport("")).Do(request) //nolint:bodyclose // there is none
+	response, err := httpclient.New(httpclient.NewTransport("")).Do(request) //nolint:bodyclose // there is none
 	require.Error(t, err, "%v", response)
 	assert.False(t, reached)
-	assert.Nil(t, httpclient.Transport("").Proxy, "Go looks at the environment once per process")
+	assert.Nil(t, httpclient.NewTransport("").Proxy, "Go looks at the environment once per process")
 }
 
 // Clouds hand out the credentials of a node at 169.254.169.254. A pod has no such address.
@@ -55,7 +55,7 @@ func TestP12LinkLocalAddressesAreNotConnectedTo(t *testing.T) {
 	for _, host := range []string{"169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/latest/meta-data/", http.NoBody)
 		require.NoError(t, err)
-		response, err := httpclient.New(httpclient.Transport("")).Do(request) //nolint:bodyclose // there is none
+		response, err := httpclient.New(httpclient.NewTransport("")).Do(request) //nolint:bodyclose // there is none
 		require.ErrorContains(t, err, "link-local addresses belong to nodes and clouds, not to pods", "%v", response)
 	}
 }
@@ -65,7 +65,7 @@ func TestP12TheMetadataOfCloudsIsNotConnectedTo(t *testing.T) {
 	for _, host := range []string{"[fd00:ec2::254]", "[fd20:ce::254]", "[fd00:c1::a9fe:a9fe]"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/latest/meta-data/", http.NoBody)
 		require.NoError(t, err)
-		response, err := httpclient.New(httpclient.Transport("")).Do(request) //nolint:bodyclose // there is none
+		response, err := httpclient.New(httpclient.NewTransport("")).Do(request) //nolint:bodyclose // there is none
 		require.ErrorContains(t, err, "the cloud has its metadata there", "%v", response)
 	}
 }

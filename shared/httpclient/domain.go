@@ -41,12 +41,12 @@ func clusterDomain(resolvConf string) string {
 	return ""
 }
 
-// absolute returns the name of a Service or of a pod as it is looked up: with the
+// absoluteHost returns the name of a Service or of a pod as it is looked up: with the
 // cluster's domain and a dot at its end. A name without that dot is tried against the
 // search list first, and with svc.cluster.local in it basic-pd.prod.svc is whatever the
 // owner of a namespace called svc answers with. Other hosts stay as they are, and
 // without a domain all do.
-func absolute(host, domain string) string {
+func absoluteHost(host, domain string) string {
 	switch {
 	case domain == "":
 	case strings.HasSuffix(host, ".svc"):

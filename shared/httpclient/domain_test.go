@@ -24,7 +24,7 @@ func TestP12NamesOfServicesAreNotTriedAgainstTheSearchList(t *testing.T) {
 		{"an IPv6 address", "fd00::1", "cluster.local", "fd00::1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, c.want, absolute(c.host, c.domain))
+			assert.Equal(t, c.want, absoluteHost(c.host, c.domain))
 		})
 	}
 	t.Run("the transport looks the absolute name up", func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestP12NamesOfServicesAreNotTriedAgainstTheSearchList(t *testing.T) {
 		} {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 			require.NoError(t, err)
-			response, err := New(Transport("tidb-groups.invalid")).Do(request) //nolint:bodyclose // there is none
+			response, err := New(NewTransport("tidb-groups.invalid")).Do(request) //nolint:bodyclose // there is none
 			var dns *net.DNSError
 			require.ErrorAs(t, err, &dns, "%v", response)
 			assert.Equal(t, looksUp, dns.Name)

@@ -18,8 +18,8 @@ func WithTLS(ctx context.Context, config *tls.Config) context.Context {
 	return context.WithValue(ctx, securedKey{}, config)
 }
 
-// TLSOf returns how the requests of a context connect, nil without TLS.
-func TLSOf(ctx context.Context) *tls.Config {
+// TLSFromContext returns how the requests of a context connect, nil without TLS.
+func TLSFromContext(ctx context.Context) *tls.Config {
 	config, _ := ctx.Value(securedKey{}).(*tls.Config)
 	return config
 }
@@ -32,8 +32,8 @@ func Scheme(config *tls.Config) string {
 	return "https"
 }
 
-// Over makes a transport connect over TLS; nil leaves it as it is.
-func Over(transport *http.Transport, config *tls.Config) *http.Transport {
+// SetTLS makes a transport connect over TLS; nil leaves it as it is.
+func SetTLS(transport *http.Transport, config *tls.Config) *http.Transport {
 	transport.TLSClientConfig = config
 	return transport
 }
@@ -72,7 +72,7 @@ func (s *Secured) transport(config *tls.Config) *http.Transport {
 		if s.next != nil {
 			s.next.CloseIdleConnections()
 		}
-		s.next, s.by = Over(Transport(s.ClusterDomain), config), config
+		s.next, s.by = SetTLS(NewTransport(s.ClusterDomain), config), config
 	}
 	return s.next
 }

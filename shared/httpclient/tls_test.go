@@ -77,9 +77,9 @@ func TestSEC01ATransportTakesWhatItIsGivenForEachRequest(t *testing.T) {
 }
 
 func TestSEC01AContextSaysHowItsRequestsConnect(t *testing.T) {
-	assert.Nil(t, httpclient.TLSOf(httpclient.WithTLS(t.Context(), nil)))
+	assert.Nil(t, httpclient.TLSFromContext(httpclient.WithTLS(t.Context(), nil)))
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	assert.Same(t, config, httpclient.TLSOf(httpclient.WithTLS(t.Context(), config)))
+	assert.Same(t, config, httpclient.TLSFromContext(httpclient.WithTLS(t.Context(), config)))
 	assert.Equal(t, "https", httpclient.Scheme(config))
 	assert.Equal(t, "http", httpclient.Scheme(nil))
 }

@@ -29,8 +29,8 @@ const (
 	tidbClusterKey = "tidbCluster"
 )
 
-// labelled are the labels that are indexed, the one that fewest objects share first.
-func labelled() []string {
+// indexedLabels are the labels that are indexed, the one that fewest objects share first.
+func indexedLabels() []string {
 	return []string{v1alpha1.LabelInstance, v1alpha1.LabelGroup, v1alpha1.LabelCluster}
 }
 
@@ -41,7 +41,7 @@ type OfPDGroup string
 // ApplyToList implements client.ListOption: what has no index does not know it.
 func (OfPDGroup) ApplyToList(*client.ListOptions) {}
 
-func (o OfPDGroup) value() string { return value(pdGroupKey, string(o)) }
+func (o OfPDGroup) value() string { return formatValue(pdGroupKey, string(o)) }
 
 // OfTidbCluster asks a List for the groups that may matter to a TidbCluster. A reader
 // without the index returns the others too.
@@ -50,7 +50,7 @@ type OfTidbCluster string
 // ApplyToList implements client.ListOption: what has no index does not know it.
 func (OfTidbCluster) ApplyToList(*client.ListOptions) {}
 
-func (o OfTidbCluster) value() string { return value(tidbClusterKey, string(o)) }
+func (o OfTidbCluster) value() string { return formatValue(tidbClusterKey, string(o)) }
 
 // TidbClusters are the names of the TidbClusters that a group may matter to: of its owner,
 // and of each that gives its groups such names.
@@ -112,7 +112,7 @@ func (c *Cache) index(ctx context.Context, object client.Object) error {
 	if c.has[of] {
 		return nil
 	}
-	if err := c.IndexField(ctx, object, field, values); err != nil {
+	if err := c.IndexField(ctx, object, field, indexValues); err != nil {
 		return fmt.Errorf("index %s: %w", of.Kind, err)
 	}
 	c.has[of] = true
@@ -135,7 +135,7 @@ func (c *Cache) kindOf(object runtime.Object) (kind, error) {
 
 // List implements client.Reader.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if value := wanted(options); value != "" {
+	if value := requestedValue(options); value != "" {
 		of, err := c.kindOf(list)
 		if err != nil {
 			return err
@@ -150,8 +150,8 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...cli
 	return c.Cache.List(ctx, list, options...)
 }
 
-// wanted is the value of the index that a List asks for, empty if none.
-func wanted(options []client.ListOption) string {
+// requestedValue is the value of the index that a List asks for, empty if none.
+func requestedValue(options []client.ListOption) string {
 	var asked client.ListOptions
 	asked.ApplyOptions(options)
 	if asked.Namespace == "" || asked.FieldSelector != nil {
@@ -162,24 +162,24 @@ func wanted(options []client.ListOption) string {
 			return of.value()
 		}
 	}
-	return exact(asked.LabelSelector)
+	return selectorValue(asked.LabelSelector)
 }
 
-// exact is the value that a selector of labels asks for.
-func exact(selector labels.Selector) string {
+// selectorValue is the value that a selector of labels asks for.
+func selectorValue(selector labels.Selector) string {
 	if selector == nil {
 		return ""
 	}
-	for _, label := range labelled() {
+	for _, label := range indexedLabels() {
 		if name, found := selector.RequiresExactMatch(label); found {
-			return value(label, name)
+			return formatValue(label, name)
 		}
 	}
 	return ""
 }
 
-// values are what an object is found by.
-func values(object client.Object) []string {
+// indexValues are what an object is found by.
+func indexValues(object client.Object) []string {
 	var out []string
 	if g, ok := object.(v1alpha1.Group); ok {
 		out = append(out, OfPDGroup(g.PDGroupName()).value())
@@ -188,12 +188,12 @@ func values(object client.Object) []string {
 		}
 	}
 	has := object.GetLabels()
-	for _, label := range labelled() {
+	for _, label := range indexedLabels() {
 		if name, found := has[label]; found {
-			out = append(out, value(label, name))
+			out = append(out, formatValue(label, name))
 		}
 	}
 	return out
 }
 
-func value(key, name string) string { return key + "=" + name }
+func formatValue(key, name string) string { return key + "=" + name }

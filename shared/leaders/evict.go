@@ -26,11 +26,11 @@ func UndoOrphaned(c storestate.State) (calls []component.Call, unknown bool) {
 	if !c.Snapshot.HolderLost || held.Holder.Kind != c.Group.GroupKind() {
 		return nil, false
 	}
-	calls = slices.DeleteFunc(disruption.Leftovers(c.Snapshot.PD, held), func(call component.Call) bool {
+	calls = slices.DeleteFunc(disruption.StopEvictingCalls(c.Snapshot.PD, held), func(call component.Call) bool {
 		s, _ := c.Snapshot.PD.Store(call.Target)
-		return storestate.IsAnnotated(c, call.Instance) || s.LearnersOnly() == c.HasLeaders
+		return storestate.IsAnnotated(c, call.Instance) || s.HasLearnersOnly() == c.HasLeaders
 	})
-	return calls, !c.TrustPD.Allowed()
+	return calls, !c.TrustPD.IsAllowed()
 }
 
 // LeaderCount implements component.Component.
@@ -45,19 +45,19 @@ func LeaderCount(c storestate.State, i *v1alpha1.Instance) int {
 func Recover(c storestate.State, i *v1alpha1.Instance, _ lease.State) component.Preparation {
 	m := storestate.StoreOf(c, i)
 	switch {
-	case !c.TrustPD.Allowed():
-		return storestate.Waiting(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and its store is not known: %s", i.Name, c.TrustPD.Reason())
-	case !m.Own.Allowed():
-		return storestate.Waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Own.Reason())
+	case !c.TrustPD.IsAllowed():
+		return storestate.WaitForPD(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and its store is not known: %s", i.Name, c.TrustPD.Reason())
+	case !m.Own.IsAllowed():
+		return storestate.WaitForPD(v1alpha1.ReasonStoreMismatch, "%s", m.Own.Reason())
 	case m.Store == nil && m.Recorded != "":
 		// It has left meanwhile: there is nothing to come back.
 		return component.Preparation{Ready: true}
 	case m.Store == nil:
-		return storestate.Waiting(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and PD lists no store at %s", i.Name, m.Address)
+		return storestate.WaitForPD(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and PD lists no store at %s", i.Name, m.Address)
 	case m.Store.State == pd.StateUp, m.Store.State == pd.StateOffline:
 		return component.Preparation{Ready: true}
 	}
-	return storestate.Waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s is %s after its restart", m.Store.ID, i.Name, m.Store.State)
+	return storestate.WaitForPD(v1alpha1.ReasonRecovering, "store %s of Instance %s is %s after its restart", m.Store.ID, i.Name, m.Store.State)
 }
 
 const (
@@ -75,15 +75,15 @@ const (
 func Evict(c storestate.State, d component.Disruption, begun time.Time) component.Preparation {
 	m := storestate.StoreOf(c, d.Instance)
 	switch {
-	case !c.TrustPD.Allowed():
-		return storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s is not stopped: %s", d.Instance.Name, c.TrustPD.Reason())
+	case !c.TrustPD.IsAllowed():
+		return storestate.WaitForPD(v1alpha1.ReasonPDUnreachable, "Instance %s is not stopped: %s", d.Instance.Name, c.TrustPD.Reason())
 	case m.Store == nil, m.Store.State == pd.StateDown, m.Store.State == pd.StateOffline, !canLeadElsewhere(c, m):
 		return component.Preparation{Ready: true}
 	}
 	if m.Store.State != pd.StateUp && !m.Was(v1alpha1.ConditionPodReady) {
 		return component.Preparation{Ready: true} // it does not serve, and PD cannot tell it to give anything away
 	}
-	evicts := c.Snapshot.PD.Evicts(m.Store.ID)
+	evicts := c.Snapshot.PD.EvictsLeaders(m.Store.ID)
 	if evicts && m.Store.Leaders == 0 {
 		return component.Preparation{Ready: true}
 	}
@@ -92,7 +92,7 @@ func Evict(c storestate.State, d component.Disruption, begun time.Time) componen
 		return component.Preparation{Ready: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonEvictionTimedOut,
 			fmt.Sprintf("store %s of Instance %s still had leaders after %s and goes on with them: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why))}
 	}
-	p := storestate.Waiting(v1alpha1.ReasonPreparing, "store %s of Instance %s gives its leaders away, for %s at most: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why)
+	p := storestate.WaitForPD(v1alpha1.ReasonPreparing, "store %s of Instance %s gives its leaders away, for %s at most: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why)
 	p.Wait.After = min(storestate.LookSoon, left)
 	if !evicts {
 		p.Calls = []component.Call{{Verb: component.EvictLeaders, Target: m.Store.ID, Instance: d.Instance.Name}}
@@ -104,7 +104,7 @@ func Evict(c storestate.State, d component.Disruption, begun time.Time) componen
 // moved away from it.
 func HaveLeft(c storestate.State, i *v1alpha1.Instance) bool {
 	m := storestate.StoreOf(c, i)
-	return m.Store != nil && m.Store.State == pd.StateUp && m.Store.Leaders == 0 && c.Snapshot.PD.Evicts(m.Store.ID)
+	return m.Store != nil && m.Store.State == pd.StateUp && m.Store.Leaders == 0 && c.Snapshot.PD.EvictsLeaders(m.Store.ID)
 }
 
 // canLeadElsewhere reports whether another store could lead the regions of a member's. One
@@ -121,7 +121,7 @@ func canLeadElsewhere(c storestate.State, m storestate.Match) bool {
 // canLead reports whether another store could lead the regions of a member's.
 func canLead(c storestate.State, m storestate.Match, other pd.Store) bool {
 	shares := !placement.IsKeptEmpty(c, other) || placement.IsKeptEmpty(c, *m.Store) || other.Regions > 0
-	return shares && other.State == pd.StateUp && !c.Snapshot.PD.Evicts(other.ID)
+	return shares && other.State == pd.StateUp && !c.Snapshot.PD.EvictsLeaders(other.ID)
 }
 
 // expectedLeaders is how many leaders a store may get back of those that it had. From one
@@ -145,7 +145,7 @@ func Restore(c storestate.State, i *v1alpha1.Instance, held lease.State) compone
 		return p
 	}
 	if calls := StopEvicting(c, i); len(calls) > 0 {
-		p = storestate.Waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s will lead again", m.Store.ID, i.Name)
+		p = storestate.WaitForPD(v1alpha1.ReasonRecovering, "store %s of Instance %s will lead again", m.Store.ID, i.Name)
 		p.Calls = calls
 		return p
 	}
@@ -157,7 +157,7 @@ func Restore(c storestate.State, i *v1alpha1.Instance, held lease.State) compone
 	if left <= 0 {
 		return p
 	}
-	p = storestate.Waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s gets its leaders back, of which it had %d, for %s at most", m.Store.ID, i.Name, held.Leaders, timeout)
+	p = storestate.WaitForPD(v1alpha1.ReasonRecovering, "store %s of Instance %s gets its leaders back, of which it had %d, for %s at most", m.Store.ID, i.Name, held.Leaders, timeout)
 	p.Wait.After = min(storestate.LookSoon, left)
 	return p
 }
@@ -179,7 +179,7 @@ func UndoPreparation(c storestate.State, i *v1alpha1.Instance) []component.Call 
 // StopEvicting lets a store lead again that an operator evicts the leaders of.
 func StopEvicting(c storestate.State, i *v1alpha1.Instance) []component.Call {
 	m := storestate.StoreOf(c, i)
-	if storestate.MarkOf(i) == "" || m.Store == nil || !c.Snapshot.PD.Evicts(m.Store.ID) {
+	if storestate.MarkOf(i) == "" || m.Store == nil || !c.Snapshot.PD.EvictsLeaders(m.Store.ID) {
 		return nil
 	}
 	return []component.Call{{Verb: component.StopEvictingLeaders, Target: m.Store.ID, Instance: i.Name}}

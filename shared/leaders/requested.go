@@ -24,27 +24,27 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 	}
 	out := component.Eviction{Marked: storestate.MarkOf(i) != ""}
 	wait := func(after time.Duration, format string, args ...any) {
-		out.Wait = storestate.Waiting(v1alpha1.ReasonEvictingLeaders, format, args...).Wait
+		out.Wait = storestate.WaitForPD(v1alpha1.ReasonEvictingLeaders, format, args...).Wait
 		out.Wait.After = after
 	}
 	leaderless := otherLeaderlessStores(c, m)
 	switch {
 	case i.DeletionTimestamp != nil:
 		// It stays as it is until its Instance goes.
-	case !c.TrustPD.Allowed():
+	case !c.TrustPD.IsAllowed():
 		wait(storestate.LookLater, "Instance %s must have no leaders (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, c.TrustPD.Reason())
-	case !m.Own.Allowed():
+	case !m.Own.IsAllowed():
 		wait(storestate.LookLater, "Instance %s must have no leaders (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Own.Reason())
 	case m.Store == nil:
 		wait(storestate.LookLater, "Instance %s must have no leaders (annotation %s): PD lists no store at %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Address)
-	case c.Snapshot.HolderLost && c.Snapshot.Lease.Names(i.Name):
+	case c.Snapshot.HolderLost && c.Snapshot.Lease.NamesInstance(i.Name):
 		// PD is ordered to drop all that was begun with its predecessor of the same name.
 		wait(storestate.LookLater, "store %s of Instance %s must have no leaders (annotation %s) once what was begun with its predecessor has been undone", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
 	case HaveLeft(c, i):
 		out.Done = true
 	case m.Store.State != pd.StateUp:
 		wait(storestate.LookLater, "store %s of Instance %s is %s, and must have no leaders when it is Up (annotation %s)", m.Store.ID, i.Name, m.Store.State, v1alpha1.AnnotationEvictLeaders)
-	case c.Snapshot.PD.Evicts(m.Store.ID):
+	case c.Snapshot.PD.EvictsLeaders(m.Store.ID):
 		wait(storestate.LookSoon, "store %s of Instance %s gives its leaders away (annotation %s) and has %s left", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, storestate.RoundCount(m.Store.Leaders))
 	case !isAnotherLeader(c, m):
 		out.Blocked = true
@@ -66,14 +66,14 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 // to lead again. UndoPreparation tells PD so.
 func awaitRestored(c storestate.State, m storestate.Match) (out component.Eviction) {
 	i := m.Instance
-	if !c.HasLeaders || storestate.MarkOf(i) != member.Evict || i.DeletionTimestamp != nil || c.TrustPD.Allowed() && len(StopEvicting(c, i)) == 0 {
+	if !c.HasLeaders || storestate.MarkOf(i) != member.Evict || i.DeletionTimestamp != nil || c.TrustPD.IsAllowed() && len(StopEvicting(c, i)) == 0 {
 		return out
 	}
 	why := ""
-	if !c.TrustPD.Allowed() {
+	if !c.TrustPD.IsAllowed() {
 		why = ": " + c.TrustPD.Reason()
 	}
-	out.Wait = storestate.Waiting(v1alpha1.ReasonEvictingLeaders, "the store of Instance %s will lead again (annotation %s is gone)%s", i.Name, v1alpha1.AnnotationEvictLeaders, why).Wait
+	out.Wait = storestate.WaitForPD(v1alpha1.ReasonEvictingLeaders, "the store of Instance %s will lead again (annotation %s is gone)%s", i.Name, v1alpha1.AnnotationEvictLeaders, why).Wait
 	return out
 }
 
@@ -96,7 +96,7 @@ func isAnotherLeader(c storestate.State, m storestate.Match) bool {
 		if i == nil {
 			return true
 		}
-		if _, asked := member.EvictionRequest(i); storestate.MarkOf(i) == "" && !c.Snapshot.Lease.Names(i.Name) && (!asked || i.Name > m.Instance.Name) {
+		if _, asked := member.EvictionRequest(i); storestate.MarkOf(i) == "" && !c.Snapshot.Lease.NamesInstance(i.Name) && (!asked || i.Name > m.Instance.Name) {
 			return true
 		}
 	}
@@ -111,7 +111,7 @@ func otherLeaderlessStores(c storestate.State, m storestate.Match) []pd.Store {
 	var out []pd.Store
 	for _, other := range storestate.OtherStores(c, m) {
 		i := c.Snapshot.Find(storestate.PodName(other))
-		evicts := c.Snapshot.PD.Evicts(other.ID)
+		evicts := c.Snapshot.PD.EvictsLeaders(other.ID)
 		switch {
 		case i == nil && evicts, i != nil && evicts && (storestate.MarkOf(i) == "" || storestate.MarkOf(i) == member.Evict):
 			out = append(out, other)

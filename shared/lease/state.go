@@ -29,8 +29,8 @@ func (h Holder) String() string {
 	return h.Kind + "/" + h.Instance
 }
 
-// Of returns the Holder that an Instance is.
-func Of(i *v1alpha1.Instance) Holder {
+// NewHolder returns the Holder that an Instance is.
+func NewHolder(i *v1alpha1.Instance) Holder {
 	return Holder{Kind: i.Spec.Group.Kind, Instance: i.Name, UID: i.UID}
 }
 
@@ -70,16 +70,16 @@ func PDGroup(name string) string {
 	return group
 }
 
-// Free reports whether no member holds the right.
-func (s State) Free() bool { return s.Holder.Instance == "" }
+// IsFree reports whether no member holds the right.
+func (s State) IsFree() bool { return s.Holder.Instance == "" }
 
-// HeldBy reports whether an Instance holds the right.
-func (s State) HeldBy(i *v1alpha1.Instance) bool {
-	return !s.Free() && s.Holder == Of(i)
+// IsHeldBy reports whether an Instance holds the right.
+func (s State) IsHeldBy(i *v1alpha1.Instance) bool {
+	return !s.IsFree() && s.Holder == NewHolder(i)
 }
 
-// Held returns a State for tests of what is decided by it.
-func Held(h Holder, since time.Time, leaders int) State {
+// NewState returns a State for tests of what is decided by it.
+func NewState(h Holder, since time.Time, leaders int) State {
 	return State{Holder: h, Since: since, Leaders: leaders}
 }
 
@@ -93,10 +93,10 @@ type BatchMember struct {
 	Leaders int
 }
 
-// Of returns the State for the holder or a member of its batch: with the leaders that
+// ForMember returns the State for the holder or a member of its batch: with the leaders that
 // the store of that member had.
-func (s State) Of(i *v1alpha1.Instance) State {
-	if c, ok := s.batchMember(i.Name); ok && !s.HeldBy(i) {
+func (s State) ForMember(i *v1alpha1.Instance) State {
+	if c, ok := s.batchMember(i.Name); ok && !s.IsHeldBy(i) {
 		s.Leaders = c.Leaders
 	}
 	return s
@@ -106,14 +106,14 @@ func (s State) Of(i *v1alpha1.Instance) State {
 // in the batch of the holder.
 func (s State) Covers(i *v1alpha1.Instance) bool {
 	_, ok := s.batchMember(i.Name)
-	return s.HeldBy(i) || ok && !s.Free() && s.Holder.Kind == i.Spec.Group.Kind
+	return s.IsHeldBy(i) || ok && !s.IsFree() && s.Holder.Kind == i.Spec.Group.Kind
 }
 
-// Names reports whether the Lease names an Instance, as its holder or as one of the batch:
+// NamesInstance reports whether the Lease names an Instance, as its holder or as one of the batch:
 // also one that has gone.
-func (s State) Names(instance string) bool {
+func (s State) NamesInstance(instance string) bool {
 	_, ok := s.batchMember(instance)
-	return !s.Free() && (ok || s.Holder.Instance == instance)
+	return !s.IsFree() && (ok || s.Holder.Instance == instance)
 }
 
 func (s State) batchMember(name string) (BatchMember, bool) {

@@ -19,9 +19,9 @@ func batchText(s lease.State) string {
 	return strings.Join(out, " ")
 }
 
-// batch reads what companionsText has written, none if it was written for another
+// parseBatch reads what companionsText has written, none if it was written for another
 // holder.
-func batch(text string, holder lease.Holder) []lease.BatchMember {
+func parseBatch(text string, holder lease.Holder) []lease.BatchMember {
 	fields := strings.Fields(text)
 	if len(fields) == 0 || fields[0] != string(holder.UID) {
 		return nil
@@ -38,9 +38,9 @@ func batch(text string, holder lease.Holder) []lease.BatchMember {
 	return out
 }
 
-// batchBlocked reads why the holder is restarted alone, empty if that was written for
+// parseBatchBlocked reads why the holder is restarted alone, empty if that was written for
 // another holder.
-func batchBlocked(text string, holder lease.Holder) string {
+func parseBatchBlocked(text string, holder lease.Holder) string {
 	uid, why, _ := strings.Cut(text, " ")
 	if uid != string(holder.UID) {
 		return ""

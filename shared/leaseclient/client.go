@@ -28,10 +28,10 @@ func Read(ctx context.Context, c client.Reader, namespace, pdGroup string) (leas
 	case err != nil:
 		return lease.State{}, fmt.Errorf("get Lease %s: %w", lease.Name(pdGroup), err)
 	}
-	return state(&l), nil
+	return parseState(&l), nil
 }
 
-func state(l *coordinationv1.Lease) lease.State {
+func parseState(l *coordinationv1.Lease) lease.State {
 	s := lease.State{Object: l}
 	kind, name, ok := strings.Cut(ptr.Deref(l.Spec.HolderIdentity, ""), "/")
 	if !ok {
@@ -45,13 +45,13 @@ func state(l *coordinationv1.Lease) lease.State {
 		s.Leaders = n
 	}
 	s.Recreating = l.Annotations[v1alpha1.AnnotationRecreating]
-	s.Batch, s.BatchBlocked = batch(l.Annotations[v1alpha1.AnnotationRestartBatch], s.Holder), batchBlocked(l.Annotations[v1alpha1.AnnotationRestartBatchBlocked], s.Holder)
+	s.Batch, s.BatchBlocked = parseBatch(l.Annotations[v1alpha1.AnnotationRestartBatch], s.Holder), parseBatchBlocked(l.Annotations[v1alpha1.AnnotationRestartBatchBlocked], s.Holder)
 	return s
 }
 
-// Lost reports whether a holder does not exist any more: its Instance is gone,
+// IsHolderLost reports whether a holder does not exist any more: its Instance is gone,
 // or another one has its name. Only one that reads from the API server knows.
-func Lost(ctx context.Context, c client.Reader, namespace string, h lease.Holder) (bool, error) {
+func IsHolderLost(ctx context.Context, c client.Reader, namespace string, h lease.Holder) (bool, error) {
 	var i v1alpha1.Instance
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: h.Instance}, &i)
 	switch {
@@ -131,7 +131,7 @@ func (w Writer) Take(ctx context.Context, pdGroup *v1alpha1.PDGroup, s, next lea
 // Release gives the right back. It fails with a conflict if the Lease has changed
 // since s was read.
 func (w Writer) Release(ctx context.Context, s lease.State) error {
-	if s.Object == nil || s.Free() {
+	if s.Object == nil || s.IsFree() {
 		return nil
 	}
 	l := s.Object.DeepCopy()

@@ -21,8 +21,8 @@ type StatusPortAnswer struct {
 	Err error
 }
 
-// By reports whether the answer is from the process that an Instance reports.
-func (s StatusPortAnswer) By(i *v1alpha1.Instance) bool {
+// IsFrom reports whether the answer is from the process that an Instance reports.
+func (s StatusPortAnswer) IsFrom(i *v1alpha1.Instance) bool {
 	since, ready := ReadySince(i)
 	return ready && s.Pod == i.Status.PodUID && s.Since.Equal(&since)
 }
@@ -30,7 +30,7 @@ func (s StatusPortAnswer) By(i *v1alpha1.Instance) bool {
 // ReadySince returns since when the pod of an Instance is ready, and whether it
 // is.
 func ReadySince(i *v1alpha1.Instance) (metav1.Time, bool) {
-	c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
+	c := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
 	if c == nil || c.Status != metav1.ConditionTrue || i.Status.PodIP == "" {
 		return metav1.Time{}, false
 	}

@@ -22,9 +22,9 @@ const (
 	Evict Verb = "Evict"
 )
 
-// PreparationStarted reports whether the preparation of a stop or a removal was started.
+// HasStartedPreparation reports whether the preparation of a stop or a removal was started.
 // Keeping leaders off a member is none.
-func PreparationStarted(i *v1alpha1.Instance) bool {
+func HasStartedPreparation(i *v1alpha1.Instance) bool {
 	verb := Verb(i.Annotations[v1alpha1.AnnotationDisruption])
 	return verb != "" && verb != Evict
 }
@@ -46,8 +46,8 @@ func Finalizers(live *v1alpha1.Instance) []string {
 	return slices.DeleteFunc(out, func(f string) bool { return !slices.Contains(live.Finalizers, f) })
 }
 
-// Release takes the finalizer of the group's operator off an Instance whose member has left.
-func Release(desired *v1alpha1.Instance) {
+// RemoveMemberFinalizer takes the finalizer of the group's operator off an Instance whose member has left.
+func RemoveMemberFinalizer(desired *v1alpha1.Instance) {
 	desired.Finalizers = slices.DeleteFunc(desired.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerMember })
 }
 

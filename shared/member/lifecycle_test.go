@@ -27,6 +27,6 @@ func TestFinalizersOfAnInstance(t *testing.T) {
 	assert.Equal(t, both, member.Finalizers(live))
 
 	desired := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Finalizers: member.Finalizers(live)}}
-	member.Release(desired)
+	member.RemoveMemberFinalizer(desired)
 	assert.Equal(t, []string{v1alpha1.FinalizerInstance}, desired.Finalizers, "its pod has not stopped yet")
 }

@@ -22,16 +22,16 @@ func AwaitRecreation(i *v1alpha1.Instance) step.Outcome {
 // OutcomeOf tells by the conditions of an Instance whether it is what its spec asks for,
 // and if not, why.
 func OutcomeOf(i *v1alpha1.Instance) step.Outcome {
-	if stalled := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled); stalled != nil {
+	if stalled := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled); stalled != nil {
 		return step.Wait("Instance", WaitDeadline, stalled.Reason, "Instance "+i.Name+": "+stalled.Message)
 	}
-	ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
+	ready := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
 	if ready == nil {
 		return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonWaitingForInstances, "Instance "+i.Name+" has no current condition Ready: the instance operator has not processed it yet")
 	}
 	serves := ready.Status == metav1.ConditionTrue
 	if serves || ready.Reason == v1alpha1.ReasonSuspended {
-		upToDate := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionUpToDate)
+		upToDate := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionUpToDate)
 		switch {
 		case upToDate != nil && upToDate.Status != metav1.ConditionTrue:
 			ready = upToDate // of one that is to stop, what keeps it from that
@@ -69,6 +69,6 @@ func WasReady(i *v1alpha1.Instance) bool {
 
 // IsReady reports whether an Instance is Ready at its current generation.
 func IsReady(i *v1alpha1.Instance) bool {
-	c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
+	c := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
 	return c != nil && c.Status == metav1.ConditionTrue
 }

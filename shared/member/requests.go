@@ -25,7 +25,7 @@ func IsRemovedFirst(i *v1alpha1.Instance) bool {
 // user asked, or its volumes cannot become what the spec asks for.
 func ReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
 	if IsReplaceRequested(i) {
-		return verdict.Because("annotation " + v1alpha1.AnnotationReplace)
+		return verdict.NewReason("annotation " + v1alpha1.AnnotationReplace)
 	}
 	return VolumeReplacementReason(g, i)
 }

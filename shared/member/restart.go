@@ -17,7 +17,7 @@ import (
 // WhyNotUpToDate is the reason for which an Instance is not what its spec asks for now;
 // empty if none is reported.
 func WhyNotUpToDate(i *v1alpha1.Instance) string {
-	said := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionUpToDate)
+	said := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionUpToDate)
 	if said == nil || said.Status == metav1.ConditionTrue {
 		return ""
 	}
@@ -27,7 +27,7 @@ func WhyNotUpToDate(i *v1alpha1.Instance) string {
 // IsClaimTerminating reports whether the only reason for an Instance not to be Ready is a
 // claim that is being deleted. The claim exists for as long as the pod.
 func IsClaimTerminating(i *v1alpha1.Instance) bool {
-	pod := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
+	pod := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
 	closed := slices.ContainsFunc(i.Spec.ReadinessGates, func(kind string) bool { return !meta.IsStatusConditionTrue(i.Status.Conditions, kind) })
 	return pod != nil && pod.Status == metav1.ConditionTrue && !closed && WhyNotUpToDate(i) == v1alpha1.ReasonClaimTerminating
 }

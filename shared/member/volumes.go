@@ -41,11 +41,11 @@ func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
 			continue
 		}
 		if class := wanted.StorageClassName; class != nil && has.StorageClassName != "" && has.StorageClassName != *class {
-			return verdict.Becausef("volume %s has StorageClass %s, spec.volumes says %s", wanted.Name, has.StorageClassName, *class)
+			return verdict.NewReasonf("volume %s has StorageClass %s, spec.volumes says %s", wanted.Name, has.StorageClassName, *class)
 		}
 		asked := ClaimTemplate(i.Spec.VolumeClaimTemplates, wanted.Name)
 		if ReplacesVolumes(g) && asked != nil && asked.Storage.Cmp(wanted.Storage) > 0 && has.Requested != nil && has.Requested.Cmp(wanted.Storage) > 0 {
-			return verdict.Becausef("volume %s has %s, spec.volumes says %s", wanted.Name, asked.Storage.String(), wanted.Storage.String())
+			return verdict.NewReasonf("volume %s has %s, spec.volumes says %s", wanted.Name, asked.Storage.String(), wanted.Storage.String())
 		}
 	}
 	return verdict.Reason{}

@@ -70,10 +70,10 @@ type collector struct {
 func newCollector(source Source) *collector {
 	c := &collector{Source: source, descs: map[string]*prometheus.Desc{}}
 	c.describe(source.Kind, condition, unconverged)
-	if source.groups() {
+	if source.hasGroups() {
 		c.describe(source.Kind, members, memberState, certDays)
 	}
-	if source.stores() {
+	if source.hasStores() {
 		c.describe(source.Kind, regionsLeft)
 	}
 	if source.Kind == v1alpha1.KindPDGroup {
@@ -94,19 +94,19 @@ func newCollector(source Source) *collector {
 // describe makes the descriptions of metrics about a kind, which is their first label.
 func (c *collector) describe(kind string, names ...string) {
 	for _, name := range names {
-		m := lookup(name)
+		m := lookupMetric(name)
 		c.descs[name] = prometheus.NewDesc(name, m.Help, m.Labels[1:], prometheus.Labels{m.Labels[0]: kind})
 	}
 }
 
-// groups reports whether the operator is one of groups.
-func (s Source) groups() bool {
+// hasGroups reports whether the operator is one of groups.
+func (s Source) hasGroups() bool {
 	_, known := v1alpha1.LookupComponent(s.Kind)
 	return known
 }
 
-// stores reports whether the members are stores of PD.
-func (s Source) stores() bool {
+// hasStores reports whether the members are stores of PD.
+func (s Source) hasStores() bool {
 	component, _ := v1alpha1.LookupComponent(s.Kind)
 	return component.Stores
 }
@@ -134,35 +134,35 @@ func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) er
 	}
 	if err := meta.EachListItem(list, func(o runtime.Object) error {
 		if object, ok := o.(client.Object); ok {
-			c.conditions(ch, object)
+			c.collectConditions(ch, object)
 		}
 		switch of := o.(type) {
 		case *v1alpha1.BackupSchedule:
-			c.tell(ch, backupAge, c.Now().Sub(lastGood(of)).Seconds(), of)
+			c.sendGauge(ch, backupAge, c.Now().Sub(lastGood(of)).Seconds(), of)
 		case *v1alpha1.LogBackup:
 			if of.Spec.State != v1alpha1.LogStopped {
-				c.tell(ch, logAge, c.Now().Sub(lastCheckpoint(of)).Seconds(), of)
+				c.sendGauge(ch, logAge, c.Now().Sub(lastCheckpoint(of)).Seconds(), of)
 			}
 		}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("walk the list of %s: %w", c.Kind, err)
 	}
-	if err := c.ofGroups(ctx, ch, v1alpha1.GroupsIn(list)); err != nil {
+	if err := c.collectGroups(ctx, ch, v1alpha1.GroupsIn(list)); err != nil {
 		return err
 	}
-	return c.claims(ctx, ch)
+	return c.collectClaims(ctx, ch)
 }
 
-// tell gives one series of an object.
-func (c *collector) tell(ch chan<- prometheus.Metric, name string, value float64, o client.Object, labels ...string) {
+// sendGauge gives one series of an object.
+func (c *collector) sendGauge(ch chan<- prometheus.Metric, name string, value float64, o client.Object, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, value, append([]string{o.GetNamespace(), o.GetName(), workload.ClusterOf(o)}, labels...)...)
 }
 
-// conditions tells the conditions of an object of the suite.
-func (c *collector) conditions(ch chan<- prometheus.Metric, o client.Object) {
+// collectConditions tells the conditions of an object of the suite.
+func (c *collector) collectConditions(ch chan<- prometheus.Metric, o client.Object) {
 	since := 0.0
-	for _, x := range conditions.Of(o) {
+	for _, x := range conditions.FromObject(o) {
 		info, known := v1alpha1.LookupCondition(x.Type)
 		if !known {
 			continue
@@ -171,31 +171,31 @@ func (c *collector) conditions(ch chan<- prometheus.Metric, o client.Object) {
 		if !info.Has(reason) {
 			reason = Other
 		}
-		c.tell(ch, condition, 1, o, x.Type, string(status), reason)
+		c.sendGauge(ch, condition, 1, o, x.Type, string(status), reason)
 		if x.Type == v1alpha1.ConditionUpToDate && status != metav1.ConditionTrue {
 			since = max(0, c.Now().Sub(x.LastTransitionTime.Time).Seconds())
 		}
 	}
-	c.tell(ch, unconverged, since, o)
+	c.sendGauge(ch, unconverged, since, o)
 }
 
-// ofGroups reports how far groups are, and of their members.
-func (c *collector) ofGroups(ctx context.Context, ch chan<- prometheus.Metric, groups []v1alpha1.Group) error {
-	if !c.groups() {
+// collectGroups reports how far groups are, and of their members.
+func (c *collector) collectGroups(ctx context.Context, ch chan<- prometheus.Metric, groups []v1alpha1.Group) error {
+	if !c.hasGroups() {
 		return nil
 	}
 	byName := map[types.NamespacedName]v1alpha1.Group{}
 	for _, g := range groups {
 		byName[client.ObjectKeyFromObject(g)] = g
 		status := g.GetGroupStatus()
-		c.tell(ch, members, float64(g.GetReplicas()), g, "desired")
-		c.tell(ch, members, float64(status.Replicas), g, "existing")
-		c.tell(ch, members, float64(status.ReadyReplicas), g, "ready")
-		c.tell(ch, members, float64(status.UpdatedReplicas), g, "updated")
+		c.sendGauge(ch, members, float64(g.GetReplicas()), g, "desired")
+		c.sendGauge(ch, members, float64(status.Replicas), g, "existing")
+		c.sendGauge(ch, members, float64(status.ReadyReplicas), g, "ready")
+		c.sendGauge(ch, members, float64(status.UpdatedReplicas), g, "updated")
 		for _, certificate := range status.Certificates {
-			c.tell(ch, certDays, float64(certificate.NotAfter.Sub(c.Now()))/float64(day), g, certificate.SecretName)
+			c.sendGauge(ch, certDays, float64(certificate.NotAfter.Sub(c.Now()))/float64(day), g, certificate.SecretName)
 		}
-		if err := c.holder(ctx, ch, g); err != nil {
+		if err := c.collectHolder(ctx, ch, g); err != nil {
 			return err
 		}
 	}
@@ -209,17 +209,17 @@ func (c *collector) ofGroups(ctx context.Context, ch chan<- prometheus.Metric, g
 		if g == nil || i.Spec.Group.Kind != c.Kind || i.Status.Member == nil {
 			continue
 		}
-		c.tell(ch, memberState, 1, g, i.Name, oneOf(i.Status.Member.State, states()))
-		if store, leaves := c.leaving(g, i.Status.Member.ID); leaves {
-			c.tell(ch, regionsLeft, float64(store.Regions), g, i.Name)
+		c.sendGauge(ch, memberState, 1, g, i.Name, oneOf(i.Status.Member.State, knownMemberStates()))
+		if store, leaves := c.leavingStore(g, i.Status.Member.ID); leaves {
+			c.sendGauge(ch, regionsLeft, float64(store.Regions), g, i.Name)
 		}
 	}
 	return nil
 }
 
-// leaving returns a store that PD was ordered to empty.
-func (c *collector) leaving(g v1alpha1.Group, id string) (pd.Store, bool) {
-	if !c.stores() || c.View == nil {
+// leavingStore returns a store that PD was ordered to empty.
+func (c *collector) leavingStore(g v1alpha1.Group, id string) (pd.Store, bool) {
+	if !c.hasStores() || c.View == nil {
 		return pd.Store{}, false
 	}
 	view, _ := c.View(types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
@@ -227,8 +227,8 @@ func (c *collector) leaving(g v1alpha1.Group, id string) (pd.Store, bool) {
 	return store, known && store.State == pd.StateOffline
 }
 
-// holder reports which member of a PDGroup's cluster has the right to be disrupted.
-func (c *collector) holder(ctx context.Context, ch chan<- prometheus.Metric, g v1alpha1.Group) error {
+// collectHolder reports which member of a PDGroup's cluster has the right to be disrupted.
+func (c *collector) collectHolder(ctx context.Context, ch chan<- prometheus.Metric, g v1alpha1.Group) error {
 	if c.Kind != v1alpha1.KindPDGroup {
 		return nil
 	}
@@ -236,14 +236,14 @@ func (c *collector) holder(ctx context.Context, ch chan<- prometheus.Metric, g v
 	if err != nil {
 		return err
 	}
-	if !lease.Free() {
-		c.tell(ch, disruption, max(0, c.Now().Sub(lease.Since).Seconds()), g, oneOf(lease.Holder.Kind, v1alpha1.Kinds()), lease.Holder.Instance)
+	if !lease.IsFree() {
+		c.sendGauge(ch, disruption, max(0, c.Now().Sub(lease.Since).Seconds()), g, oneOf(lease.Holder.Kind, v1alpha1.Kinds()), lease.Holder.Instance)
 	}
 	return nil
 }
 
-// claims reports how long claims of former members stay.
-func (c *collector) claims(ctx context.Context, ch chan<- prometheus.Metric) error {
+// collectClaims reports how long claims of former members stay.
+func (c *collector) collectClaims(ctx context.Context, ch chan<- prometheus.Metric) error {
 	if c.Expires == nil {
 		return nil
 	}
@@ -254,14 +254,14 @@ func (c *collector) claims(ctx context.Context, ch chan<- prometheus.Metric) err
 	for i := range list.Items {
 		claim := &list.Items[i]
 		if at, ever := c.Expires(claim); ever {
-			c.tell(ch, claimDays, max(0, float64(at.Sub(c.Now()))/float64(day)), claim, claim.Labels[v1alpha1.LabelInstance])
+			c.sendGauge(ch, claimDays, max(0, float64(at.Sub(c.Now()))/float64(day)), claim, claim.Labels[v1alpha1.LabelInstance])
 		}
 	}
 	return nil
 }
 
-// states are what the operators of groups report of members in the database.
-func states() []string {
+// knownMemberStates are what the operators of groups report of members in the database.
+func knownMemberStates() []string {
 	return []string{"Leader", "Follower", "Removed", "Serving", "Starting", pd.StateUp, pd.StateDisconnected, pd.StateDown, pd.StateOffline, pd.StateTombstone}
 }
 

@@ -40,8 +40,8 @@ const (
 	calls       = "tidb_groups_pd_call_seconds"
 )
 
-// object are the labels of every series about an object.
-func object(more ...string) []string {
+// objectLabels are the labels of every series about an object.
+func objectLabels(more ...string) []string {
 	return append([]string{"kind", "namespace", "name", "cluster"}, more...)
 }
 
@@ -49,26 +49,26 @@ func object(more ...string) []string {
 func Table() []Metric {
 	stores := strings.ToLower(strings.Join(v1alpha1.GroupKinds(func(c v1alpha1.ComponentInfo) bool { return c.Stores }), ", "))
 	return []Metric{
-		{condition, "gauge", object("condition", "status", "reason"), "1 for the status and reason that a condition of an object has.", "all"},
-		{unconverged, "gauge", object(), "For how many seconds the object has not been UpToDate; 0 if it is.", "all"},
-		{members, "gauge", object("state"), "Members of a group by state: desired, existing, ready, updated (at the revision that the spec asks for).", "of groups"},
-		{memberState, "gauge", object("member", "state"), "1 for the state in which the database has a member of a group: of PD Leader, Follower, Removed; of a store Up, Disconnected, Down, Offline, Tombstone; of TiDB Serving, Starting.", "of groups"},
-		{regionsLeft, "gauge", object("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", stores},
-		{disruption, "gauge", object("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while no member has it.", "pdgroup"},
-		{claimDays, "gauge", object("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
-		{certDays, "gauge", object("secret"), "Days until a certificate that a group uses expires, or one that has signed it; negative afterwards. As old as the status of the group.", "of groups"},
-		{backupAge, "gauge", object(), "For how many seconds the newest complete backup of a BackupSchedule has been complete; since the schedule was created if there is none.", "backup"},
-		{logAge, "gauge", object(), "How many seconds ago the log of a LogBackup was complete, when last checked; since it was created if it never was. No series for one that must stop.", "backup"},
+		{condition, "gauge", objectLabels("condition", "status", "reason"), "1 for the status and reason that a condition of an object has.", "all"},
+		{unconverged, "gauge", objectLabels(), "For how many seconds the object has not been UpToDate; 0 if it is.", "all"},
+		{members, "gauge", objectLabels("state"), "Members of a group by state: desired, existing, ready, updated (at the revision that the spec asks for).", "of groups"},
+		{memberState, "gauge", objectLabels("member", "state"), "1 for the state in which the database has a member of a group: of PD Leader, Follower, Removed; of a store Up, Disconnected, Down, Offline, Tombstone; of TiDB Serving, Starting.", "of groups"},
+		{regionsLeft, "gauge", objectLabels("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", stores},
+		{disruption, "gauge", objectLabels("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while no member has it.", "pdgroup"},
+		{claimDays, "gauge", objectLabels("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
+		{certDays, "gauge", objectLabels("secret"), "Days until a certificate that a group uses expires, or one that has signed it; negative afterwards. As old as the status of the group.", "of groups"},
+		{backupAge, "gauge", objectLabels(), "For how many seconds the newest complete backup of a BackupSchedule has been complete; since the schedule was created if there is none.", "backup"},
+		{logAge, "gauge", objectLabels(), "How many seconds ago the log of a LogBackup was complete, when last checked; since it was created if it never was. No series for one that must stop.", "backup"},
 		{outcomes, "counter", []string{"kind", "step", "outcome"}, "Ends of reconciling, by step (plan, act, report) and outcome (Done, Wait, After, Fail, Stall).", "all"},
 		{calls, "histogram", []string{"operator", "call", "code"}, "How long PD took to answer a call, in seconds, by call and HTTP status; none if it did not answer.", "of groups"},
 	}
 }
 
 // ReconcileOutcomes is the row of the counter that package operator has.
-func ReconcileOutcomes() Metric { return lookup(outcomes) }
+func ReconcileOutcomes() Metric { return lookupMetric(outcomes) }
 
-// lookup returns a row of the Table.
-func lookup(name string) Metric {
+// lookupMetric returns a row of the Table.
+func lookupMetric(name string) Metric {
 	for _, m := range Table() {
 		if m.Name == name {
 			return m

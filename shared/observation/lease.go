@@ -23,11 +23,11 @@ func (s Snapshot) RecreatedSlot(g v1alpha1.Group) (int32, bool) {
 }
 
 // HoldsLease reports whether one of the group's members holds the Lease.
-func (s Snapshot) HoldsLease() bool { return slices.ContainsFunc(s.Instances, s.Lease.HeldBy) }
+func (s Snapshot) HoldsLease() bool { return slices.ContainsFunc(s.Instances, s.Lease.IsHeldBy) }
 
 // HolderOf returns the Instance of the snapshot that holds the Lease.
 func HolderOf(s Snapshot) *v1alpha1.Instance {
-	at := slices.IndexFunc(s.Instances, s.Lease.HeldBy)
+	at := slices.IndexFunc(s.Instances, s.Lease.IsHeldBy)
 	if at < 0 {
 		return nil
 	}

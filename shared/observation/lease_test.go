@@ -24,7 +24,7 @@ func TestWhoIsWaitedForWhenTheHolderIsLost(t *testing.T) {
 		"for one that is not back":                {0, func(*Snapshot) {}, "kv-1"},
 		"whoever asks":                            {-1, func(*Snapshot) {}, "kv-1"},
 		"not by itself":                           {1, func(*Snapshot) {}, ""},
-		"not for one that is deleted":             {0, func(s *Snapshot) { instancetest.Deleted(s.Instances[1]) }, ""},
+		"not for one that is deleted":             {0, func(s *Snapshot) { instancetest.MarkDeleted(s.Instances[1]) }, ""},
 		"not for one that is suspended":           {0, func(s *Snapshot) { s.Instances[1].Spec.Suspended = true }, ""},
 		"not for one whose group is":              {0, func(s *Snapshot) { s.Groups = []v1alpha1.Group{group} }, ""},
 		"not for one that is back":                {0, func(s *Snapshot) { s.Instances[1].Status.Conditions = ready }, ""},

@@ -18,7 +18,7 @@ func IsProgressing(g v1alpha1.Group) bool {
 		wanted = wanted[1:]
 	}
 	for _, t := range wanted {
-		c := gate.Current(g.GetGroupStatus().Conditions, g.GetGeneration(), t)
+		c := gate.FindCurrentCondition(g.GetGroupStatus().Conditions, g.GetGeneration(), t)
 		if c == nil || c.Status != metav1.ConditionTrue {
 			return true
 		}

@@ -18,7 +18,7 @@ func TestKV13RegionsAreAskedForBeforeTheLeaseIsTaken(t *testing.T) {
 	}{
 		"nothing is to be done":   {func(*v1alpha1.Instance) {}, false},
 		"another revision":        {func(i *v1alpha1.Instance) { i.Spec.Revision = "r0" }, true},
-		"a deleted member":        {func(i *v1alpha1.Instance) { instancetest.Deleted(i) }, true},
+		"a deleted member":        {func(i *v1alpha1.Instance) { instancetest.MarkDeleted(i) }, true},
 		"a user asked":            {func(i *v1alpha1.Instance) { i.Annotations = map[string]string{v1alpha1.AnnotationRestart: "now"} }, true},
 		"it may run with another": {func(i *v1alpha1.Instance) { i.Status.MadeFrom = "r0" }, true},
 	} {

@@ -23,7 +23,7 @@ func IsRestartWithdrawn(s Snapshot, i *v1alpha1.Instance) bool {
 func IsRestartDue(g v1alpha1.Group, s Snapshot) bool {
 	target := g.GetGroupStatus().UpdateRevision
 	return slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
-		return member.HasMemberFinalizer(i) && i.DeletionTimestamp != nil || i.DeletionTimestamp == nil && (target != "" && i.Spec.Revision != target || RestartRequest(s, i).Given() || member.MayRunOtherConfig(i))
+		return member.HasMemberFinalizer(i) && i.DeletionTimestamp != nil || i.DeletionTimestamp == nil && (target != "" && i.Spec.Revision != target || RestartRequest(s, i).IsGiven() || member.MayRunOtherConfig(i))
 	})
 }
 
@@ -34,10 +34,10 @@ func IsRestartDue(g v1alpha1.Group, s Snapshot) bool {
 // withdrawn.
 func RestartRequest(s Snapshot, i *v1alpha1.Instance) verdict.Reason {
 	if answer := i.Annotations[v1alpha1.AnnotationRestart]; answer != "" && answer != i.Annotations[v1alpha1.AnnotationRestarted] {
-		return verdict.Because("annotation " + v1alpha1.AnnotationRestart + "=" + answer)
+		return verdict.NewReason("annotation " + v1alpha1.AnnotationRestart + "=" + answer)
 	}
 	if mustLeaveNode(s, i) && !member.IsStopPermitted(i) {
-		return verdict.Because("node " + i.Status.NodeName + " is cordoned")
+		return verdict.NewReason("node " + i.Status.NodeName + " is cordoned")
 	}
 	return verdict.Reason{}
 }

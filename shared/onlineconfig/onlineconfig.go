@@ -51,14 +51,14 @@ func ApplyOnline(m *planning.InstanceDiff, in planning.Inputs, old, wanted *core
 	if err != nil || files[live.Spec.Revision] == nil {
 		return why, err
 	}
-	mounted, err := remounted(in.Group, wanted, target.Files, files[live.Spec.Revision])
-	if err != nil || revision.Difference(old, mounted).Restart || !in.Rendering.OnlineConfig.AppliesOnline(files[live.Spec.Revision], target.Files).Allowed() {
+	mounted, err := replaceConfigMap(in.Group, wanted, target.Files, files[live.Spec.Revision])
+	if err != nil || revision.Difference(old, mounted).Restart || !in.Rendering.OnlineConfig.AppliesOnline(files[live.Spec.Revision], target.Files).IsAllowed() {
 		return why, err
 	}
 	marks := member.AppliedRevisions(live)
 	if _, ready := member.ReadySince(live); !ready || live.Status.Revision != live.Spec.Revision || live.Status.PodUID == live.Spec.StopPod {
 		left := rollout.StartTimeLeft(in.Snapshot, live)
-		if left <= 0 && in.Rendering.Component.NotServing(live) {
+		if left <= 0 && in.Rendering.Component.IsNotServing(live) {
 			return why, nil
 		}
 		wait := step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonConfigPending, "Instance "+live.Name+" is given its changed configuration when its pod is ready")
@@ -70,10 +70,10 @@ func ApplyOnline(m *planning.InstanceDiff, in planning.Inputs, old, wanted *core
 		m.ConfigOutcome = step.Worst(m.ConfigOutcome, wait)
 		return verdict.Reason{}, nil
 	}
-	others := files.Others(append(marks, live.Spec.Revision, live.Status.MadeFrom)...)
+	others := files.OtherFiles(append(marks, live.Spec.Revision, live.Status.MadeFrom)...)
 	lacks := in.Rendering.OnlineConfig.Progress(live, others, target.Files)
 	switch {
-	case lacks.Stuck.Given():
+	case lacks.Stuck.IsGiven():
 		keepAppliedRevisions(m, marks)
 		return lacks.Stuck, nil
 	case lacks.Outcome.Kind == step.KindDone:
@@ -92,8 +92,8 @@ func ApplyOnline(m *planning.InstanceDiff, in planning.Inputs, old, wanted *core
 	return verdict.Reason{}, nil
 }
 
-// remounted returns a template with the ConfigMap of other files.
-func remounted(g v1alpha1.Group, template *corev1.PodTemplateSpec, has, wanted map[string]string) (*corev1.PodTemplateSpec, error) {
+// replaceConfigMap returns a template with the ConfigMap of other files.
+func replaceConfigMap(g v1alpha1.Group, template *corev1.PodTemplateSpec, has, wanted map[string]string) (*corev1.PodTemplateSpec, error) {
 	from, err := rollout.ConfigMapName(g.GetName(), has)
 	if err != nil {
 		return nil, err
@@ -128,14 +128,14 @@ func KeepConfig(m *planning.InstanceDiff, in planning.Inputs) error {
 		keepAppliedRevisions(m, marks)
 		return nil
 	}
-	others := files.Others(append(slices.Clone(marks), live.Status.MadeFrom)...)
+	others := files.OtherFiles(append(slices.Clone(marks), live.Status.MadeFrom)...)
 	lacks := in.Rendering.OnlineConfig.Progress(live, others, own)
-	if lacks.Stuck.Given() && !m.RestartReason.Given() {
+	if lacks.Stuck.IsGiven() && !m.RestartReason.IsGiven() {
 		m.RestartReason, m.RestartOnly = lacks.Stuck, true
 		m.Wanted = m.Kept.DeepCopy()
 		m.Wanted.Spec.StopPod = live.Status.PodUID
 	}
-	if lacks.Outcome.Kind != step.KindDone || lacks.Stuck.Given() {
+	if lacks.Outcome.Kind != step.KindDone || lacks.Stuck.IsGiven() {
 		keepAppliedRevisions(m, marks)
 		addConfigUpdate(m, lacks, component.ConfigUpdate{Others: others, Wanted: own})
 	}

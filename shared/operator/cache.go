@@ -28,8 +28,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, v1alpha1.AddToScheme(scheme)
 }
 
-// Managed selects the objects that the suite made.
-func Managed() labels.Selector {
+// ManagedSelector selects the objects that the suite made.
+func ManagedSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})
 }
 
@@ -37,7 +37,7 @@ func Managed() labels.Selector {
 // managed fields, and of nodes only name and labels. Memory must not follow
 // what strangers keep in the cluster. They are filled again every so often.
 func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, period time.Duration) cache.Options {
-	managed := cache.ByObject{Label: Managed()}
+	managed := cache.ByObject{Label: ManagedSelector()}
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                   managed,
 		&corev1.PersistentVolumeClaim{}: managed,

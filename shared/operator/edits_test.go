@@ -42,8 +42,8 @@ func (l *lister) definition() Definition {
 	return Definition{
 		Name: "lister", Kind: v1alpha1.KindPDGroup, List: func() client.ObjectList { return &v1alpha1.PDGroupList{} },
 		Setup: func(_ context.Context, env Env) error {
-			return l.edits.For(ctrl.NewControllerManagedBy(env.Manager).Named("lister"), &v1alpha1.PDGroup{}, watch.Own()).
-				WithOptions(env.Controller).Complete(l.edits.Fair(env.PerNamespace, env.Now, l.edits.Paced(l)))
+			return l.edits.For(ctrl.NewControllerManagedBy(env.Manager).Named("lister"), &v1alpha1.PDGroup{}, watch.OwnPredicate()).
+				WithOptions(env.Controller).Complete(l.edits.NewFairReconciler(env.PerNamespace, env.Now, l.edits.NewPacedReconciler(l)))
 		},
 	}
 }
@@ -65,7 +65,7 @@ func TestAnEditComesBeforeAListThatIsWorkedOff(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	l := &lister{edits: queueing.NewEdits(), began: make(chan string), proceed: make(chan struct{})}
 	ended := make(chan error)
-	go func() { ended <- Run(ctx, access, Alone(l.definition()), flags) }()
+	go func() { ended <- Run(ctx, access, NewProgram(l.definition()), flags) }()
 	defer func() {
 		cancel()
 		assert.NoError(t, <-ended)

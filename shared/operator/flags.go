@@ -130,7 +130,7 @@ func (f Flags) checkShard() error {
 	if len(f.namespaces()) > 0 {
 		return fmt.Errorf("flag --shard is %q and --namespaces is %q: leave one of them out, for the label %s says which namespaces belong to a shard", f.Shard, f.Namespaces, v1alpha1.LabelShard)
 	}
-	if err := shard.Check(f.Shard); err != nil {
+	if err := shard.CheckName(f.Shard); err != nil {
 		return fmt.Errorf("flag --shard is %q: %w", f.Shard, err)
 	}
 	return nil
@@ -159,7 +159,7 @@ func (f Flags) perNamespace() int {
 func (f Flags) metrics() metricsserver.Options {
 	out := metricsserver.Options{BindAddress: f.MetricsAddress, SecureServing: f.MetricsSecure}
 	if f.MetricsSecure {
-		out.FilterProvider = accessreview.Filter
+		out.FilterProvider = accessreview.NewFilter
 	}
 	return out
 }

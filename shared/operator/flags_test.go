@@ -88,7 +88,7 @@ func TestP12TheClusterDomainIsThatOfThePod(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(logged.after(0), "name the domain with --cluster-domain"))
 
 	var got []string
-	_, done, err := dialer(Alone(Definition{Dialer: func(url, domain string, _ pdclient.TLS, _ prometheus.Registerer) (pd.Dialer, error) {
+	_, done, err := newDialer(NewProgram(Definition{Dialer: func(url, domain string, _ pdclient.TLS, _ prometheus.Registerer) (pd.Dialer, error) {
 		got = []string{url, domain}
 		return nil, nil
 	}}), Flags{PDURL: "http://{name}.{namespace}.svc:2379", ClusterDomain: "cluster.local"}, credentials.New(time.Now))

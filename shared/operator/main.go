@@ -46,7 +46,7 @@ const gracefulShutdown = 10 * time.Second
 
 // Main runs an operator until SIGTERM or SIGINT and returns its exit code.
 func Main(definition Definition) int {
-	return MainOf(Alone(definition))
+	return MainOf(NewProgram(definition))
 }
 
 // MainOf is Main for operators that share a process.
@@ -56,15 +56,15 @@ func MainOf(program Program) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		say(os.Stderr, "%s-operator: %v; run with --help for the flags\n", program.Name, err)
+		printMessage(os.Stderr, "%s-operator: %v; run with --help for the flags\n", program.Name, err)
 		return 2
 	case flags.Version:
-		say(os.Stdout, "%s-operator %s\n", program.Name, Version())
+		printMessage(os.Stdout, "%s-operator %s\n", program.Name, Version())
 		return 0
 	}
 	options, err := flags.logOptions()
 	if err != nil {
-		say(os.Stderr, "%s-operator: %v\n", program.Name, err)
+		printMessage(os.Stderr, "%s-operator: %v\n", program.Name, err)
 		return 2
 	}
 	logger := zap.New(options...)
@@ -108,24 +108,24 @@ func clusterDomain(logger logr.Logger, resolvConf string) string {
 // Run runs a program until the context ends. Tests call it directly, several in one
 // process.
 func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) error {
-	if err := complete(v1alpha1.ComponentTable()); err != nil {
+	if err := checkComponentTable(v1alpha1.ComponentTable()); err != nil {
 		return err
 	}
-	if err := installed(ctx, cfg); err != nil {
+	if err := checkCRDs(ctx, cfg); err != nil {
 		return err
 	}
 	if flags.Shard == "" {
-		return serve(ctx, cfg, program, flags, nil)
+		return runManager(ctx, cfg, program, flags, nil)
 	}
 	return shard.Of{Shard: flags.Shard, Operator: program.Name}.Serve(ctx, cfg, func(ctx context.Context, scope *shard.Scope) error {
-		return serve(ctx, cfg, program, flags, scope)
+		return runManager(ctx, cfg, program, flags, scope)
 	})
 }
 
-// serve runs a program in the namespaces of the scope, or if nil of the flags.
-func serve(ctx context.Context, cfg *rest.Config, program Program, flags Flags, scope *shard.Scope) error {
+// runManager runs a program in the namespaces of the scope, or if nil of the flags.
+func runManager(ctx context.Context, cfg *rest.Config, program Program, flags Flags, scope *shard.Scope) error {
 	reach := Reach{Credentials: credentials.New(time.Now), Patience: status.Patience, Scope: scope}
-	dial, unregister, err := dialer(program, flags, reach.Credentials)
+	dial, unregister, err := newDialer(program, flags, reach.Credentials)
 	if err != nil {
 		return err
 	}
@@ -141,16 +141,16 @@ func serve(ctx context.Context, cfg *rest.Config, program Program, flags Flags, 
 	return nil
 }
 
-// dialer returns how the program reaches PD, nil if it never asks, and what
+// newDialer returns how the program reaches PD, nil if it never asks, and what
 // gives its metrics back. They have a registry of their own, so that several
 // programs, and one after the other, can run in one process.
-func dialer(program Program, flags Flags, store *credentials.Store) (pd.Dialer, func(), error) {
+func newDialer(program Program, flags Flags, store *credentials.Store) (pd.Dialer, func(), error) {
 	asks := program.asksPD()
 	if asks == nil {
 		return nil, func() {}, nil
 	}
 	calls := prometheus.NewRegistry()
-	dial, err := asks(flags.PDURL, flags.ClusterDomain, store.PD, calls)
+	dial, err := asks(flags.PDURL, flags.ClusterDomain, store.TLSForPD, calls)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +192,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:   scheme,
 		NewCache: index.New,
-		Cache:    cacheOptions(namespaces, program.cached(), flags.RelistPeriod),
+		Cache:    cacheOptions(namespaces, program.cachedObjects(), flags.RelistPeriod),
 		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 
 		Metrics:                       flags.metrics(),
@@ -252,7 +252,7 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 		Scheme:   manager.GetScheme(),
 		Recorder: &status.Journal{EventRecorder: manager.GetEventRecorder(definition.Name), Log: manager.GetLogger().WithName("journal"), Now: time.Now},
 
-		Image:         image(flags.Image),
+		Image:         parseImageFlag(flags.Image),
 		Credentials:   reach.Credentials,
 		ClusterScoped: len(flags.namespaces()) == 0,
 		Controller: controller.Options{
@@ -273,7 +273,7 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 		return err
 	}
 	if definition.Dialer != nil && reach.poller != nil {
-		env.PD = reach.poller.For(definition.Name)
+		env.PD = reach.poller.ForAsker(definition.Name)
 	}
 	if err := definition.Setup(ctx, env); err != nil {
 		return fmt.Errorf("set up %s operator: %w", definition.Name, err)
@@ -295,8 +295,8 @@ func metricsOf(env Env, definition Definition, kind Kind) metrics.Source {
 	return out
 }
 
-// image is the image that a flag names.
-func image(flag string) string {
+// parseImageFlag is the image that a flag names.
+func parseImageFlag(flag string) string {
 	if flag == noImage {
 		return ""
 	}
@@ -324,7 +324,7 @@ func Version() string {
 	return info.Main.Version
 }
 
-// say prints for a user; a terminal that is gone is no loss.
-func say(w io.Writer, format string, args ...any) {
+// printMessage prints for a user; a terminal that is gone is no loss.
+func printMessage(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }

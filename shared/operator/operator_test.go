@@ -141,7 +141,7 @@ func run(t *testing.T, namespace, name string, changes ...func(*Flags)) (*toy, f
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	r := &toy{}
-	go func() { done <- Run(ctx, access, Alone(r.definition(name)), flags) }()
+	go func() { done <- Run(ctx, access, NewProgram(r.definition(name)), flags) }()
 	var once sync.Once
 	stop := func() {
 		once.Do(func() {
@@ -198,7 +198,7 @@ func metric(t *testing.T, name, label string) float64 {
 }
 
 func TestAPanicIsContainedAndCounted(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	r, _ := run(t, namespace, "panicky")
 	create(t, namespace, "panics")
 	require.Eventually(t, func() bool { return metric(t, "controller_runtime_reconcile_panics_total", "panicky") > 1 }, patience, tick)
@@ -208,7 +208,7 @@ func TestAPanicIsContainedAndCounted(t *testing.T) {
 }
 
 func TestTwoOperatorsRunInOneProcessAndOneAfterTheOther(t *testing.T) {
-	one, other := controlplane.Namespace(t, api), controlplane.Namespace(t, api)
+	one, other := controlplane.CreateNamespace(t, api), controlplane.CreateNamespace(t, api)
 	_, stop := run(t, one, "first")
 	run(t, other, "second")
 	create(t, one, "a")
@@ -222,7 +222,7 @@ func TestTwoOperatorsRunInOneProcessAndOneAfterTheOther(t *testing.T) {
 }
 
 func TestAnIdleOperatorLogsNothing(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	r, _ := run(t, namespace, "silent")
 	create(t, namespace, "a")
 	isReady(t, namespace, "a")
@@ -254,7 +254,7 @@ func get(t *testing.T, url string) (int, string) {
 }
 
 func TestMetricsAndProbesAreServed(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	scraped, probes := loopback.Address(t), loopback.Address(t)
 	run(t, namespace, "measured", func(f *Flags) { f.MetricsAddress, f.ProbeAddress = scraped, probes })
 	create(t, namespace, "a")
@@ -280,7 +280,7 @@ func TestMetricsAndProbesAreServed(t *testing.T) {
 }
 
 func TestProfilesAreServedToWhoAsksForThemAlone(t *testing.T) {
-	namespace, profiles, probes := controlplane.Namespace(t, api), loopback.Address(t), loopback.Address(t)
+	namespace, profiles, probes := controlplane.CreateNamespace(t, api), loopback.Address(t), loopback.Address(t)
 	_, stop := run(t, namespace, "profiled", func(f *Flags) { f.ProfilingAddress = profiles })
 	for path, says := range map[string]string{"heap": "heap profile:", "goroutine": "goroutine profile:"} {
 		var code int
@@ -305,7 +305,7 @@ func TestProfilesAreServedToWhoAsksForThemAlone(t *testing.T) {
 
 // S M5: over TLS, to whom the API server knows and lets read.
 func TestMetricsAreServedToWhoMayReadThem(t *testing.T) {
-	namespace, scraped := controlplane.Namespace(t, api), loopback.Address(t)
+	namespace, scraped := controlplane.CreateNamespace(t, api), loopback.Address(t)
 	run(t, namespace, "guarded", func(f *Flags) { f.MetricsAddress, f.MetricsSecure = scraped, true })
 	token := func(name string) string {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -342,7 +342,7 @@ func TestMetricsAreServedToWhoMayReadThem(t *testing.T) {
 }
 
 func TestTheCacheHoldsWhatTheSuiteMadeAndNothingElse(t *testing.T) {
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	for name, labels := range map[string]map[string]string{"ours": {v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}, "foreign": nil} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}}
 		s.Spec.Ports = []corev1.ServicePort{{Port: 80}}

@@ -35,8 +35,8 @@ func newOutcomes(registry prometheus.Registerer, kind string) (Outcomes, error) 
 	return Outcomes{kind: kind, counter: counter}, nil
 }
 
-// Of counts for another kind of the same operator.
-func (o Outcomes) Of(kind string) Outcomes {
+// WithKind counts for another kind of the same operator.
+func (o Outcomes) WithKind(kind string) Outcomes {
 	o.kind = kind
 	return o
 }

@@ -19,8 +19,8 @@ type Program struct {
 	Operators []Definition
 }
 
-// Alone is the program that runs nothing but an operator.
-func Alone(d Definition) Program { return Program{Name: d.Name, Operators: []Definition{d}} }
+// NewProgram is the program that runs nothing but an operator.
+func NewProgram(d Definition) Program { return Program{Name: d.Name, Operators: []Definition{d}} }
 
 // asksPD is how the operators of the program ask PD, nil if none does. PDGroup's operator asks
 // for all that others ask for, and more.
@@ -34,9 +34,9 @@ func (p Program) asksPD() Dialer {
 	return out
 }
 
-// cached says what the cache of the program holds. That of one operator is narrowed to
+// cachedObjects says what the cache of the program holds. That of one operator is narrowed to
 // what the operator reads. A cache for several holds all that the suite made.
-func (p Program) cached() map[client.Object]cache.ByObject {
+func (p Program) cachedObjects() map[client.Object]cache.ByObject {
 	if len(p.Operators) == 1 {
 		return p.Operators[0].Cached
 	}
@@ -46,7 +46,7 @@ func (p Program) cached() map[client.Object]cache.ByObject {
 		for object := range d.Cached {
 			kind := reflect.TypeOf(object)
 			if kind.Elem().PkgPath() != suite && !held[kind] {
-				out[object], held[kind] = cache.ByObject{Label: Managed()}, true
+				out[object], held[kind] = cache.ByObject{Label: ManagedSelector()}, true
 			}
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// complete names every field that a row of the table of components lacks. Who leaves one
+// checkComponentTable names every field that a row of the table of components lacks. Who leaves one
 // out learns it at the start, and not by a call of nil in the middle of something.
-func complete(table []v1alpha1.ComponentInfo) error {
+func checkComponentTable(table []v1alpha1.ComponentInfo) error {
 	var missing []error
 	for i, row := range table {
 		if err := row.Check(); err != nil {
@@ -31,10 +31,10 @@ func complete(table []v1alpha1.ComponentInfo) error {
 // served returns what an API server serves of a group and version.
 type served func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 
-// installed asks once which kinds the API server knows, and names every CRD of the suite
+// checkCRDs asks once which kinds the API server knows, and names every CRD of the suite
 // that is missing. A watch of such a kind would ask again without end, and a cache without
 // it would say that there are no such objects, also when there are.
-func installed(ctx context.Context, cfg *rest.Config) error {
+func checkCRDs(ctx context.Context, cfg *rest.Config) error {
 	ask, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("build client that asks which kinds are installed: %w", err)

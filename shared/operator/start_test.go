@@ -20,7 +20,7 @@ import (
 )
 
 func TestARowOfTheTableNamesWhatItLacks(t *testing.T) {
-	assert.NoError(t, complete(v1alpha1.ComponentTable()))
+	assert.NoError(t, checkComponentTable(v1alpha1.ComponentTable()))
 	for field, leaveOut := range map[string]func(*v1alpha1.ComponentInfo){
 		"Kind":      func(c *v1alpha1.ComponentInfo) { c.Kind = "" },
 		"Component": func(c *v1alpha1.ComponentInfo) { c.Component = "" },
@@ -36,7 +36,7 @@ func TestARowOfTheTableNamesWhatItLacks(t *testing.T) {
 		if field == "Kind" {
 			kind = ""
 		}
-		assert.EqualError(t, complete(table), `row 2 of v1alpha1.ComponentTable, kind "`+kind+`": field `+field+` is not set`)
+		assert.EqualError(t, checkComponentTable(table), `row 2 of v1alpha1.ComponentTable, kind "`+kind+`": field `+field+` is not set`)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestEveryMissingKindIsNamed(t *testing.T) {
 
 func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 	line := len(logs.after(0))
-	require.NoError(t, installed(t.Context(), &rest.Config{Host: "127.0.0.1:1"}))
+	require.NoError(t, checkCRDs(t.Context(), &rest.Config{Host: "127.0.0.1:1"}))
 	assert.Contains(t, logs.after(line), "the API server does not say which kinds are installed")
 }
 
@@ -111,7 +111,7 @@ func TestAnOperatorWithoutAKindStopsAndNamesIt(t *testing.T) {
 	defer restore()
 	require.Eventually(t, func() bool { return len(missing()) == 1 }, patience, tick)
 
-	namespace := controlplane.Namespace(t, api)
+	namespace := controlplane.CreateNamespace(t, api)
 	flags, err := Parse("lacking", []string{"--namespaces=" + namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -120,7 +120,7 @@ func TestAnOperatorWithoutAKindStopsAndNamesIt(t *testing.T) {
 		if flags.Shard = shard; shard != "" {
 			flags.Namespaces = ""
 		}
-		assert.EqualError(t, Run(ctx, access, Alone((&toy{}).definition("lacking")), flags),
+		assert.EqualError(t, Run(ctx, access, NewProgram((&toy{}).definition("lacking")), flags),
 			"these CRDs are not installed: "+name+". Every operator needs all of deploy/crds, whichever operators run: "+
 				"apply that directory, or your overlay, and this operator starts by itself")
 		assert.NoError(t, ctx.Err())

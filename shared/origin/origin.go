@@ -22,22 +22,22 @@ type Origin struct {
 	scaled *Origin
 }
 
-// Of returns the origin of a group. One that its TidbCluster does not name any more is
+// OfGroup returns the origin of a group. One that its TidbCluster does not name any more is
 // marked as such.
-func Of(g v1alpha1.Group) Origin {
+func OfGroup(g v1alpha1.Group) Origin {
 	owner := metav1.GetControllerOf(g)
 	if owner == nil || owner.Kind != v1alpha1.KindTidbCluster {
-		return *alone(g)
+		return *standaloneOrigin(g)
 	}
-	o := entry(g.GetNamespace(), owner.Name, g.GroupKind(), g.GetName(), g.Component())
+	o := entryOrigin(g.GetNamespace(), owner.Name, g.GroupKind(), g.GetName(), g.Component())
 	if g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == owner.Name {
-		o.scaled = alone(g)
+		o.scaled = standaloneOrigin(g)
 	}
 	return o
 }
 
-// alone is a group that is edited itself.
-func alone(g v1alpha1.Group) *Origin {
+// standaloneOrigin is a group that is edited itself.
+func standaloneOrigin(g v1alpha1.Group) *Origin {
 	return &Origin{Namespace: g.GetNamespace(), Kind: strings.ToLower(g.GroupKind()), Name: g.GetName()}
 }
 
@@ -52,11 +52,11 @@ func OfInstance(i *v1alpha1.Instance, groupless bool) Origin {
 	case umbrella == "":
 		return Origin{Namespace: i.Namespace, Kind: strings.ToLower(group.Kind), Name: group.Name}
 	}
-	return entry(i.Namespace, umbrella, group.Kind, group.Name, component)
+	return entryOrigin(i.Namespace, umbrella, group.Kind, group.Name, component)
 }
 
-// entry is the origin of a group of a TidbCluster.
-func entry(namespace, umbrella, kind, group, component string) Origin {
+// entryOrigin is the origin of a group of a TidbCluster.
+func entryOrigin(namespace, umbrella, kind, group, component string) Origin {
 	o := Origin{Namespace: namespace, Kind: strings.ToLower(v1alpha1.KindTidbCluster), Name: umbrella, entry: "spec." + component}
 	if kind != v1alpha1.KindPDGroup {
 		// The entries are a list by name, and the first mostly has none.
@@ -66,9 +66,9 @@ func entry(namespace, umbrella, kind, group, component string) Origin {
 	return o
 }
 
-// In returns the path of a field and the command by which it is edited, as in:
+// DescribeField returns the path of a field and the command by which it is edited, as in:
 // correct it in spec.tikv[].config (kubectl -n db edit tidbcluster basic).
-func (o Origin) In(field string) string { return o.Field(field) + " (" + o.Edit() + ")" }
+func (o Origin) DescribeField(field string) string { return o.Field(field) + " (" + o.Edit() + ")" }
 
 // Translate makes a message that begins with a path of the group's spec, such as
 // spec.config: ..., one about the object that a user edits, and names the command.
@@ -97,9 +97,9 @@ func (o Origin) Field(name string) string {
 	return "spec.podTemplate"
 }
 
-// Either returns the path of a field that a TidbCluster has for all its groups,
+// SharedField returns the path of a field that a TidbCluster has for all its groups,
 // too, such as paused.
-func (o Origin) Either(name string) string {
+func (o Origin) SharedField(name string) string {
 	if o.entry == "" || o.scaled != nil {
 		return o.Field(name)
 	}
@@ -108,7 +108,7 @@ func (o Origin) Either(name string) string {
 
 // Unset tells to set a flag back that a TidbCluster has for all its groups, too.
 func (o Origin) Unset(field string) string {
-	return "set " + o.Either(field) + " to false: " + o.Edit()
+	return "set " + o.SharedField(field) + " to false: " + o.Edit()
 }
 
 // Set tells to give a flag a value: by a command where the group stands alone, for the

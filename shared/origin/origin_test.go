@@ -65,9 +65,9 @@ func TestAUserIsToldWhatToEdit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := origin.Of(c.group)
+			o := origin.OfGroup(c.group)
 			assert.Equal(t, c.field, o.Field("replicas"))
-			assert.Equal(t, c.either, o.Either("paused"))
+			assert.Equal(t, c.either, o.SharedField("paused"))
 			assert.Equal(t, c.edit, o.Edit())
 			assert.Equal(t, c.replica, o.Scale(4))
 			assert.Equal(t, c.suspend, o.Set("suspended", true))
@@ -80,9 +80,9 @@ func TestAUserIsToldWhatToEdit(t *testing.T) {
 func TestAnInstanceNamesWhatAUserEdits(t *testing.T) {
 	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tikv-hot-0", Labels: map[string]string{v1alpha1.LabelComponent: v1alpha1.ComponentTiKV}}}
 	i.Spec.Group = v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv-hot"}
-	assert.Equal(t, "spec.volumes (kubectl -n ns edit tikvgroup basic-tikv-hot)", origin.OfInstance(i, false).In("volumes"))
+	assert.Equal(t, "spec.volumes (kubectl -n ns edit tikvgroup basic-tikv-hot)", origin.OfInstance(i, false).DescribeField("volumes"))
 	i.Labels[v1alpha1.LabelUmbrella] = "basic"
-	assert.Equal(t, "spec.tikv[hot].volumes (kubectl -n ns edit tidbcluster basic)", origin.OfInstance(i, false).In("volumes"))
+	assert.Equal(t, "spec.tikv[hot].volumes (kubectl -n ns edit tidbcluster basic)", origin.OfInstance(i, false).DescribeField("volumes"))
 }
 
 // An Instance without a group is edited itself, in fields that it has, whatever made it.
@@ -94,8 +94,8 @@ func TestAnInstanceWithoutAGroupIsEditedItself(t *testing.T) {
 	assert.Equal(t, edit, o.Edit())
 	assert.Equal(t, "set spec.paused to false: "+edit, o.Unset("paused"))
 	assert.Equal(t, "set spec.suspended to false: "+edit, o.Unset("suspended"))
-	assert.Equal(t, "spec.volumeClaimTemplates ("+edit+")", o.In("volumes"))
-	assert.Equal(t, "spec.podTemplate ("+edit+")", o.In("slowLog.image"))
+	assert.Equal(t, "spec.volumeClaimTemplates ("+edit+")", o.DescribeField("volumes"))
+	assert.Equal(t, "spec.podTemplate ("+edit+")", o.DescribeField("slowLog.image"))
 }
 
 func TestAMessageAboutAGroupsSpecBecomesOneAboutTheTidbClusters(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAMessageAboutAGroupsSpecBecomesOneAboutTheTidbClusters(t *testing.T) {
 		"Instance a-0: pod a-0 waits":                             "Instance a-0: pod a-0 waits",
 		"spec.replicas is 2, and nothing is removed: x":           "spec.replicas is 2, and nothing is removed: x",
 	} {
-		assert.Equal(t, want, origin.Of(g).Translate(message))
+		assert.Equal(t, want, origin.OfGroup(g).Translate(message))
 	}
-	assert.Equal(t, "spec.config: bad: kubectl -n ns edit tikvgroup kv", origin.Of(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv"}}).Translate("spec.config: bad"))
+	assert.Equal(t, "spec.config: bad: kubectl -n ns edit tikvgroup kv", origin.OfGroup(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv"}}).Translate("spec.config: bad"))
 }

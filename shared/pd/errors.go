@@ -43,7 +43,7 @@ type Unreachable struct {
 // Error describes the failure without what differs from one attempt to the
 // next, such as local ports.
 func (e *Unreachable) Error() string {
-	return fmt.Sprintf("PD at %s does not answer: %s", e.URL, cause.Of(e.Cause))
+	return fmt.Sprintf("PD at %s does not answer: %s", e.URL, cause.Describe(e.Cause))
 }
 
 // Unwrap returns the cause.

@@ -42,9 +42,9 @@ func (p *Poller) Events(handlers ...handler.EventHandler) source.Source {
 	})
 }
 
-// tell wakes the subscribers. A queue takes a request without blocking, so
+// notifySubscribers wakes the subscribers. A queue takes a request without blocking, so
 // nothing is lost and nothing is waited for.
-func (p *Poller) tell(pd types.NamespacedName) {
+func (p *Poller) notifySubscribers(pd types.NamespacedName) {
 	p.mu.Lock()
 	p.subscribers = slices.DeleteFunc(p.subscribers, func(s subscriber) bool { return s.ctx.Err() != nil })
 	subscribers := slices.Clone(p.subscribers)

@@ -15,31 +15,31 @@ const (
 	outageDeadline = 20 * time.Second
 )
 
-// Missed returns the stores with voters that PD does not hear of and that have regions, if
+// UnreachableStores returns the stores with voters that PD does not hear of and that have regions, if
 // they are so many that a region may have lost its majority with them; else nil.
 // Placement rules may want fewer replicas of some regions, which are not seen then.
-func (v View) Missed() []Store {
+func (v View) UnreachableStores() []Store {
 	if v.Err != nil {
 		return nil
 	}
 	var out []Store
 	for _, s := range v.Stores {
-		if (s.State == StateDown || s.State == StateDisconnected) && s.Regions > 0 && !s.LearnersOnly() {
+		if (s.State == StateDown || s.State == StateDisconnected) && s.Regions > 0 && !s.HasLearnersOnly() {
 			out = append(out, s)
 		}
 	}
-	if len(out) < v.Fatal() {
+	if len(out) < v.FatalStoreCount() {
 		return nil
 	}
 	return out
 }
 
-// Fatal is with how many stores a region may lose its majority.
-func (v View) Fatal() int { return max(1, v.MaxReplicas-Majority(v.MaxReplicas)+1) }
+// FatalStoreCount is with how many stores a region may lose its majority.
+func (v View) FatalStoreCount() int { return max(1, v.MaxReplicas-Majority(v.MaxReplicas)+1) }
 
-// headless reports whether the voters of a region on stores that PD hears of are no
+// lacksMajority reports whether the voters of a region on stores that PD hears of are no
 // majority.
-func (v View) headless(r Region) bool {
+func (v View) lacksMajority(r Region) bool {
 	voters, alive := 0, 0
 	for _, p := range r.Peers {
 		if !p.Voter {
@@ -62,10 +62,10 @@ type outage struct {
 	next   time.Time // when it is asked again
 }
 
-// judge notes in a view whether a region has lost its majority, by what PD said last,
+// checkOutage notes in a view whether a region has lost its majority, by what PD said last,
 // and asks it beside the polls when that is due. The caller holds the lock.
-func (p *Poller) judge(w *watch, view *View) {
-	missed := view.Missed()
+func (p *Poller) checkOutage(w *watch, view *View) {
+	missed := view.UnreachableStores()
 	if len(missed) == 0 {
 		w.outage.found, w.outage.stores = false, ""
 		return
@@ -87,14 +87,14 @@ func (p *Poller) judge(w *watch, view *View) {
 	seen := *view
 	// A region without its majority has that many peers on missed stores: it is found
 	// without the last of them.
-	look := ids[:len(ids)-view.Fatal()+1]
+	look := ids[:len(ids)-view.FatalStoreCount()+1]
 	p.running.Go(func() {
 		begin := time.Now()
-		found, err := p.headless(client, seen, look)
+		found, err := p.hasRegionWithoutMajority(client, seen, look)
 		p.mu.Lock()
 		w.outage.asking, w.outage.stores = false, key
 		w.outage.next = time.Now().Add(max(outagePause, outageEase*time.Since(begin)))
-		changed := err == nil && p.watches[w.pd] == w && w.known && len(w.view.Missed()) > 0 && w.view.MajorityLost != found
+		changed := err == nil && p.watches[w.pd] == w && w.known && len(w.view.UnreachableStores()) > 0 && w.view.MajorityLost != found
 		if err == nil {
 			w.outage.found = found
 		}
@@ -103,17 +103,17 @@ func (p *Poller) judge(w *watch, view *View) {
 		}
 		p.mu.Unlock()
 		if changed {
-			p.tell(w.pd)
+			p.notifySubscribers(w.pd)
 		}
 	})
 }
 
-// headless asks PD for a region without a majority on some stores.
-func (p *Poller) headless(client Client, view View, stores []string) (bool, error) {
+// hasRegionWithoutMajority asks PD for a region without a majority on some stores.
+func (p *Poller) hasRegionWithoutMajority(client Client, view View, stores []string) (bool, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, outageDeadline)
 	defer cancel()
 	for _, id := range stores {
-		_, found, err := client.FindRegion(ctx, id, view.headless)
+		_, found, err := client.FindRegion(ctx, id, view.lacksMajority)
 		if found || err != nil {
 			return found, err
 		}

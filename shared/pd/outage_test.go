@@ -42,16 +42,16 @@ func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
 	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
 	poller.Watch(name, true)
 	lost := func() bool { view, known := poller.View(name); return known && view.MajorityLost }
-	missed := func() int { view, _ := poller.View(name); return len(view.Missed()) }
+	missed := func() int { view, _ := poller.View(name); return len(view.UnreachableStores()) }
 
-	fake.State(pd.StateDisconnected, ids[0], ids[1])
+	fake.SetState(pd.StateDisconnected, ids[0], ids[1])
 	require.Eventually(t, func() bool { return missed() == 2 }, 10*time.Second, 10*time.Millisecond)
 	poller.Ask(t.Context(), name)
 	assert.Never(t, lost, 500*time.Millisecond, 10*time.Millisecond, "each region has two of three voters")
 
-	fake.State(pd.StateDisconnected, ids[2])
+	fake.SetState(pd.StateDisconnected, ids[2])
 	require.Eventually(t, lost, 10*time.Second, 10*time.Millisecond)
-	fake.State(pd.StateUp, ids[0], ids[1], ids[2])
+	fake.SetState(pd.StateUp, ids[0], ids[1], ids[2])
 	require.Eventually(t, func() bool { return !lost() }, 10*time.Second, 10*time.Millisecond)
 }
 
@@ -76,7 +76,7 @@ func TestWhichStoresAreMissed(t *testing.T) {
 		"who leaves may run":      {3, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateOffline, 5)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Len(t, pd.View{MaxReplicas: c.replicas, Stores: c.stores}.Missed(), c.missed)
+			assert.Len(t, pd.View{MaxReplicas: c.replicas, Stores: c.stores}.UnreachableStores(), c.missed)
 		})
 	}
 }

@@ -63,10 +63,10 @@ func NewPoller(dial Dialer, options ...PollerOption) *Poller {
 	return p
 }
 
-// For returns the Poller of one of several operators in a process: what one asks for serves
+// ForAsker returns the Poller of one of several operators in a process: what one asks for serves
 // the others too, and a PD is polled until none of them asks for it. Only one of the Pollers
 // is started.
-func (p *Poller) For(asker string) *Poller { return &Poller{polls: p.polls, asker: asker} }
+func (p *Poller) ForAsker(asker string) *Poller { return &Poller{polls: p.polls, asker: asker} }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only an operator that acts
 // asks.
@@ -109,7 +109,7 @@ func (p *Poller) Watch(pd types.NamespacedName, moving bool) {
 		p.run(w)
 		return
 	}
-	if moving && !w.moving() {
+	if moving && !w.isMoving() {
 		w.kick()
 	}
 	w.askers[p.asker] = moving
@@ -194,16 +194,16 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 			return
 		case <-w.kicked:
 			kicked = true
-			timer.Reset(time.Until(begin.Add(pace.Kicked())))
+			timer.Reset(time.Until(begin.Add(pace.KickDelay())))
 			continue
 		case <-timer.C:
 		}
-		end, err := p.turns.Wait(ctx, kicked || p.waits(w), func() bool { return p.failed(w) })
+		end, err := p.turns.Wait(ctx, kicked || p.isMoving(w), func() bool { return p.hasFailed(w) })
 		if err != nil {
 			return // the context has ended
 		}
-		w.hear()
-		before := p.settled(w, kicked)
+		w.clearKick()
+		before := p.reusableView(w, kicked)
 		kicked = false
 		begin = time.Now()
 		polled := p.poll(ctx, w, before)
@@ -212,28 +212,28 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 	}
 }
 
-// waits reports whether a reconcile waits for something to change in a PD.
-func (p *Poller) waits(w *watch) bool {
+// isMoving reports whether a reconcile waits for something to change in a PD.
+func (p *Poller) isMoving(w *watch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.moving()
+	return w.isMoving()
 }
 
-// settled returns the View of which a poll need not ask for the settings again; nil if it has
+// reusableView returns the View of which a poll need not ask for the settings again; nil if it has
 // to: what is known of them is too old, or a reconcile waits for something, or has just done
 // something.
-func (p *Poller) settled(w *watch, kicked bool) *View {
+func (p *Poller) reusableView(w *watch, kicked bool) *View {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if kicked || !w.known || w.moving() || w.late > 0 || w.view.Err != nil || time.Since(w.set) >= p.timing.Settings {
+	if kicked || !w.known || w.isMoving() || w.late > 0 || w.view.Err != nil || time.Since(w.set) >= p.timing.Settings {
 		return nil
 	}
 	view := w.view
 	return &view
 }
 
-// failed reports whether the last poll of a PD failed.
-func (p *Poller) failed(w *watch) bool {
+// hasFailed reports whether the last poll of a PD failed.
+func (p *Poller) hasFailed(w *watch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return w.late > 0 || w.view.Err != nil
@@ -264,8 +264,8 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 		return out
 	}
 	w.answered = question
-	out.Moving = w.moving()
-	if out.Late = w.missed(out.view, p.timing.Late); out.Late {
+	out.Moving = w.isMoving()
+	if out.Late = w.toleratesLateAnswer(out.view, p.timing.Late); out.Late {
 		p.mu.Unlock()
 		return out
 	}
@@ -273,7 +273,7 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 		// The settings may have been asked for meanwhile.
 		out.view, _ = out.view.WithSettings(w.view)
 	}
-	p.judge(w, &out.view)
+	p.checkOutage(w, &out.view)
 	out.Changed = !w.known || !w.view.Equal(out.view)
 	w.view, w.known = out.view, true
 	if before == nil {
@@ -281,7 +281,7 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 	}
 	p.mu.Unlock()
 	if out.Changed {
-		p.tell(w.pd)
+		p.notifySubscribers(w.pd)
 	}
 	return out
 }
@@ -295,7 +295,7 @@ func (p *Poller) ask(ctx context.Context, w *watch, before *View) View {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timing.Deadline)
 	defer cancel()
-	view, err := viewed(ctx, client, before)
+	view, err := fetchView(ctx, client, before)
 	if errors.Is(err, ErrNoLeader) {
 		select {
 		case <-time.After(p.timing.Handover):
@@ -309,8 +309,8 @@ func (p *Poller) ask(ctx context.Context, w *watch, before *View) View {
 	return view
 }
 
-// viewed asks for everything, or for what changes by itself if before is not nil.
-func viewed(ctx context.Context, client Client, before *View) (View, error) {
+// fetchView asks for everything, or for what changes by itself if before is not nil.
+func fetchView(ctx context.Context, client Client, before *View) (View, error) {
 	if before == nil {
 		return client.View(ctx)
 	}

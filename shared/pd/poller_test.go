@@ -485,7 +485,7 @@ func TestOperatorsOfAProcessSharePolls(t *testing.T) {
 			pass(time.Minute)
 			return len(f.take())
 		}
-		one, other := b.For("one"), b.For("other")
+		one, other := b.ForAsker("one"), b.ForAsker("other")
 		one.Watch(basic, false)
 		rest := asked()
 		other.Watch(basic, false)

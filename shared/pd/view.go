@@ -98,12 +98,12 @@ type Store struct {
 // EngineLabel is by which PD knows stores that have learners only.
 const EngineLabel = "engine"
 
-// LearnersOnly reports whether a store has learners only: it leads nothing, and no majority
+// HasLearnersOnly reports whether a store has learners only: it leads nothing, and no majority
 // counts on it.
-func (s Store) LearnersOnly() bool {
+func (s Store) HasLearnersOnly() bool {
 	for key, value := range s.Labels {
 		if strings.EqualFold(key, EngineLabel) {
-			return v1alpha1.LearnersOnly(value)
+			return v1alpha1.HasLearnersOnly(value)
 		}
 	}
 	return false
@@ -148,7 +148,7 @@ func (v View) HasQuorum() bool {
 	if v.Err != nil || v.Leader == "" {
 		return false
 	}
-	return v.Healthy() >= Majority(len(v.Members))
+	return v.CountHealthy() >= Majority(len(v.Members))
 }
 
 // Member returns the member of a name.
@@ -178,8 +178,8 @@ func (v View) Store(id string) (Store, bool) {
 	return v.Stores[at], true
 }
 
-// Evicts reports whether PD takes the leaders of a store away.
-func (v View) Evicts(storeID string) bool { return slices.Contains(v.EvictLeader, storeID) }
+// EvictsLeaders reports whether PD takes the leaders of a store away.
+func (v View) EvictsLeaders(storeID string) bool { return slices.Contains(v.EvictLeader, storeID) }
 
 // Equal reports whether two views say the same. Errors are the same if they
 // read the same. The numbers of leaders and regions count only where a reconcile
@@ -190,13 +190,13 @@ func (v View) Equal(w View) bool {
 		v.IsolationLevel == w.IsolationLevel && v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules && v.MajorityLost == w.MajorityLost &&
 		slices.Equal(v.Members, w.Members) &&
 		slices.EqualFunc(v.Stores, w.Stores, func(s, t Store) bool {
-			return s.Equal(t) && (!v.Evicts(s.ID) || s.sameLoad(t))
+			return s.Equal(t) && (!v.EvictsLeaders(s.ID) || s.hasSameLoad(t))
 		}) &&
 		slices.Equal(v.LocationLabels, w.LocationLabels) &&
 		slices.Equal(v.EvictLeader, w.EvictLeader) &&
 		slices.EqualFunc(v.Rules, w.Rules, Rule.Equal) &&
 		maps.Equal(v.Config, w.Config) &&
-		text(v.Err) == text(w.Err)
+		errorText(v.Err) == errorText(w.Err)
 }
 
 // Equal reports whether PD says the same of two stores. Leaders and Regions
@@ -205,12 +205,12 @@ func (s Store) Equal(t Store) bool {
 	return s.ID == t.ID && s.Address == t.Address && s.StatusAddress == t.StatusAddress &&
 		s.State == t.State && s.Version == t.Version && s.Started == t.Started &&
 		maps.Equal(s.Labels, t.Labels) &&
-		(s.State != StateOffline || s.sameLoad(t))
+		(s.State != StateOffline || s.hasSameLoad(t))
 }
 
-func (s Store) sameLoad(t Store) bool { return s.Leaders == t.Leaders && s.Regions == t.Regions }
+func (s Store) hasSameLoad(t Store) bool { return s.Leaders == t.Leaders && s.Regions == t.Regions }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}

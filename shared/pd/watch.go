@@ -30,8 +30,8 @@ func newWatch(pd types.NamespacedName) *watch {
 	return &watch{pd: pd, askers: map[string]bool{}, kicked: make(chan struct{}, 1), stop: func() {}}
 }
 
-// moving reports whether anybody waits for something to change.
-func (w *watch) moving() bool {
+// isMoving reports whether anybody waits for something to change.
+func (w *watch) isMoving() bool {
 	for _, moving := range w.askers {
 		if moving {
 			return true
@@ -48,17 +48,17 @@ func (w *watch) kick() {
 	}
 }
 
-// hear takes a kick that came while a poll waited: that poll begins after it.
-func (w *watch) hear() {
+// clearKick takes a kick that came while a poll waited: that poll begins after it.
+func (w *watch) clearKick() {
 	select {
 	case <-w.kicked:
 	default:
 	}
 }
 
-// missed counts an answer that did not come in time, and reports whether what
+// toleratesLateAnswer counts an answer that did not come in time, and reports whether what
 // was known before goes on to count.
-func (w *watch) missed(view View, most int) bool {
+func (w *watch) toleratesLateAnswer(view View, most int) bool {
 	if !errors.Is(view.Err, context.DeadlineExceeded) {
 		w.late = 0
 		return false

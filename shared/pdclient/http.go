@@ -110,15 +110,15 @@ func NewDialer(urlTemplate string, options ...DialerOption) pd.Dialer {
 // Open is NewDialer for names in the cluster's domain, with the metrics of its calls
 // registered.
 func Open(urlTemplate, clusterDomain string, of TLS, registry prometheus.Registerer) (pd.Dialer, error) {
-	return open(urlTemplate, registry, WithClusterDomain(clusterDomain), WithTLS(of))
+	return openDialer(urlTemplate, registry, WithClusterDomain(clusterDomain), WithTLS(of))
 }
 
 // OpenWithConfig is Open for callers that manage PD's stored configuration.
 func OpenWithConfig(urlTemplate, clusterDomain string, of TLS, registry prometheus.Registerer) (pd.Dialer, error) {
-	return open(urlTemplate, registry, WithClusterDomain(clusterDomain), WithTLS(of), WithConfig())
+	return openDialer(urlTemplate, registry, WithClusterDomain(clusterDomain), WithTLS(of), WithConfig())
 }
 
-func open(urlTemplate string, registry prometheus.Registerer, options ...DialerOption) (pd.Dialer, error) {
+func openDialer(urlTemplate string, registry prometheus.Registerer, options ...DialerOption) (pd.Dialer, error) {
 	metrics, err := NewMetrics(registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of PD calls: %w", err)
@@ -166,15 +166,15 @@ func newClient(address string, d dialer, group types.NamespacedName) (*httpClien
 // member. The next View takes the same connection, unless this one failed: then it goes to a
 // member that the Service lists by that time. A member without a leader fails: it passes every
 // question on to the leader.
-func (c *httpClient) View(ctx context.Context) (pd.View, error) { return c.viewed(ctx, nil) }
+func (c *httpClient) View(ctx context.Context) (pd.View, error) { return c.fetchView(ctx, nil) }
 
 // Refresh implements pd.Client.
 func (c *httpClient) Refresh(ctx context.Context, before pd.View) (pd.View, error) {
-	return c.viewed(ctx, &before)
+	return c.fetchView(ctx, &before)
 }
 
-// viewed returns a View, with the settings of before if that is not nil and they may hold.
-func (c *httpClient) viewed(ctx context.Context, before *pd.View) (pd.View, error) {
+// fetchView returns a View, with the settings of before if that is not nil and they may hold.
+func (c *httpClient) fetchView(ctx context.Context, before *pd.View) (pd.View, error) {
 	view := pd.View{}
 	err := c.askState(ctx, &view)
 	if err == nil && before != nil {
@@ -199,17 +199,17 @@ func (c *httpClient) askState(ctx context.Context, view *pd.View) error {
 		health  pdanswer.Health
 		stores  pdanswer.Stores
 	)
-	if err := fetch(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
+	if err := fetchAnswer(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
 		return err
 	}
 	if err := pdanswer.AddMembers(view, callMembers, members); err != nil {
 		return err
 	}
-	if err := fetch(ctx, c, callHealth, &health, pdhttp.Client.GetHealthStatus); err != nil {
+	if err := fetchAnswer(ctx, c, callHealth, &health, pdhttp.Client.GetHealthStatus); err != nil {
 		return err
 	}
 	pdanswer.AddHealth(view, health)
-	err := fetch(ctx, c, callStores, &stores, pdhttp.Client.GetStores)
+	err := fetchAnswer(ctx, c, callStores, &stores, pdhttp.Client.GetStores)
 	switch {
 	case err == nil:
 		pdanswer.AddStores(view, stores)
@@ -222,7 +222,7 @@ func (c *httpClient) askState(ctx context.Context, view *pd.View) error {
 // askSettings asks for what people and operators set.
 func (c *httpClient) askSettings(ctx context.Context, view *pd.View) error {
 	var replicate pdanswer.Replicate
-	if err := fetch(ctx, c, callReplicate, &replicate, pdhttp.Client.GetReplicateConfig); err != nil {
+	if err := fetchAnswer(ctx, c, callReplicate, &replicate, pdhttp.Client.GetReplicateConfig); err != nil {
 		return err
 	}
 	pdanswer.AddReplicate(view, replicate)
@@ -247,11 +247,11 @@ func (c *httpClient) askSettings(ctx context.Context, view *pd.View) error {
 // Without any, PD has no such scheduler and says 404.
 func (c *httpClient) askEvicted(ctx context.Context, view *pd.View) error {
 	var evicted pdanswer.Evicted
-	err := fetch(ctx, c, callEvicted, &evicted, func(pd pdhttp.Client, ctx context.Context) (any, error) {
+	err := fetchAnswer(ctx, c, callEvicted, &evicted, func(pd pdhttp.Client, ctx context.Context) (any, error) {
 		return pd.GetSchedulerConfig(ctx, evictLeader)
 	})
 	if err != nil {
-		return unless(err, http.StatusNotFound)
+		return ignoreStatus(err, http.StatusNotFound)
 	}
 	pdanswer.AddEvicted(view, evicted)
 	return nil
@@ -265,14 +265,14 @@ func (c *httpClient) askRules(ctx context.Context, view *pd.View) error {
 	}
 	var rules pdanswer.Rules
 	if err := c.request(ctx, callRules, http.MethodGet, "/pd/api/v1/config/rules", &rules); err != nil {
-		return unless(err, http.StatusPreconditionFailed)
+		return ignoreStatus(err, http.StatusPreconditionFailed)
 	}
 	pdanswer.AddRules(view, rules)
 	return nil
 }
 
-// fetch makes a call of the PD client, of which only the request is used.
-func fetch[T any](ctx context.Context, c *httpClient, name string, into any, get func(pdhttp.Client, context.Context) (T, error)) error {
+// fetchAnswer makes a call of the PD client, of which only the request is used.
+func fetchAnswer[T any](ctx context.Context, c *httpClient, name string, into any, get func(pdhttp.Client, context.Context) (T, error)) error {
 	return c.call(ctx, name, into, func(pd pdhttp.Client) error {
 		_, err := get(pd, ctx)
 		return err
@@ -333,13 +333,13 @@ func (c *httpClient) measure(ctx context.Context, name string, into any, do func
 	if err != nil && !handled {
 		err = &pd.Unreachable{URL: c.address(), Cause: cmp.Or(ctx.Err(), err)}
 	}
-	c.leave(err)
+	c.dropConnection(err)
 	return err
 }
 
-// leave gives the connection up after a failure that may be the member's own. What is answered
+// dropConnection gives the connection up after a failure that may be the member's own. What is answered
 // with 4xx, or before there are stores, every member answers so.
-func (c *httpClient) leave(err error) {
+func (c *httpClient) dropConnection(err error) {
 	var refused *pd.Refused
 	if err == nil || errors.As(err, &refused) && (refused.Status < http.StatusInternalServerError || errors.Is(err, pd.ErrNotBootstrapped)) {
 		return
@@ -355,8 +355,8 @@ func (c *httpClient) address() string {
 	return "https" + strings.TrimPrefix(c.url, "http")
 }
 
-// unless passes an error on, unless PD refused with a status.
-func unless(err error, status int) error {
+// ignoreStatus passes an error on, unless PD refused with a status.
+func ignoreStatus(err error, status int) error {
 	var refused *pd.Refused
 	if errors.As(err, &refused) && refused.Status == status {
 		return nil

@@ -341,7 +341,7 @@ func TestSEC01TheConnectionToPDIsKeptUntilSomethingFails(t *testing.T) {
 		}
 	}
 	order := func() error { return client.EvictLeaders(ctx, "4") }
-	assert.Greater(t, httpclient.Transport("").IdleConnTimeout, 2*turns.DefaultTiming().Steady, "it outlasts a poll that is late")
+	assert.Greater(t, httpclient.NewTransport("").IdleConnTimeout, 2*turns.DefaultTiming().Steady, "it outlasts a poll that is late")
 	for _, c := range []struct {
 		name  string
 		ask   func() error

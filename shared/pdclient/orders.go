@@ -74,7 +74,7 @@ func (c *httpClient) DeleteMember(ctx context.Context, id string) error {
 func (c *httpClient) SetPeerURLs(ctx context.Context, id string, urls []string) error {
 	number, err := strconv.ParseUint(id, 10, 64)
 	if err == nil {
-		err = c.etcd(ctx, callPeerURLs, "cluster/member/update", memberRequest{ID: number, PeerURLs: urls}, nil)
+		err = c.callEtcd(ctx, callPeerURLs, "cluster/member/update", memberRequest{ID: number, PeerURLs: urls}, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("set peer URLs of member %s: %w", id, err)
@@ -84,7 +84,7 @@ func (c *httpClient) SetPeerURLs(ctx context.Context, id string, urls []string) 
 
 // EvictLeaders implements Client.
 func (c *httpClient) EvictLeaders(ctx context.Context, storeID string) error {
-	err := c.order(ctx, callEvict, storeID, func(pd pdhttp.Client, id uint64) error {
+	err := c.callStore(ctx, callEvict, storeID, func(pd pdhttp.Client, id uint64) error {
 		return pd.CreateScheduler(ctx, evictLeader, id)
 	})
 	if err != nil {
@@ -96,10 +96,10 @@ func (c *httpClient) EvictLeaders(ctx context.Context, storeID string) error {
 // StopEvictingLeaders implements Client. PD says 404 for a store that it does
 // not evict.
 func (c *httpClient) StopEvictingLeaders(ctx context.Context, storeID string) error {
-	err := c.order(ctx, callStopEvicting, storeID, func(pd pdhttp.Client, id uint64) error {
+	err := c.callStore(ctx, callStopEvicting, storeID, func(pd pdhttp.Client, id uint64) error {
 		return pd.DeleteScheduler(ctx, fmt.Sprintf("%s-%d", evictLeader, id))
 	})
-	if err != nil && unless(err, http.StatusNotFound) != nil {
+	if err != nil && ignoreStatus(err, http.StatusNotFound) != nil {
 		return fmt.Errorf("stop evicting leaders of store %s: %w", storeID, err)
 	}
 	return nil
@@ -107,7 +107,7 @@ func (c *httpClient) StopEvictingLeaders(ctx context.Context, storeID string) er
 
 // DeleteStore implements Client.
 func (c *httpClient) DeleteStore(ctx context.Context, storeID string) error {
-	err := c.order(ctx, callDeleteStore, storeID, func(pd pdhttp.Client, id uint64) error {
+	err := c.callStore(ctx, callDeleteStore, storeID, func(pd pdhttp.Client, id uint64) error {
 		return pd.DeleteStore(ctx, id)
 	})
 	if err != nil {
@@ -128,8 +128,8 @@ func (c *httpClient) RestoreStore(ctx context.Context, storeID string) error {
 	return nil
 }
 
-// order makes a call about one store.
-func (c *httpClient) order(ctx context.Context, name, storeID string, do func(pdhttp.Client, uint64) error) error {
+// callStore makes a call about one store.
+func (c *httpClient) callStore(ctx context.Context, name, storeID string, do func(pdhttp.Client, uint64) error) error {
 	id, err := strconv.ParseUint(storeID, 10, 64)
 	if err != nil {
 		return fmt.Errorf("read ID of store: %w", err)

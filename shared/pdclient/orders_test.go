@@ -122,8 +122,8 @@ func TestWhoseLeadersAreEvicted(t *testing.T) {
 	view, err := dial(t, server.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"4", "5"}, view.EvictLeader)
-	assert.True(t, view.Evicts("5"))
-	assert.False(t, view.Evicts("1"))
+	assert.True(t, view.EvictsLeaders("5"))
+	assert.False(t, view.EvictsLeaders("1"))
 	store, _ := view.Store("1")
 	assert.Equal(t, []int{33, 104}, []int{store.Leaders, store.Regions})
 

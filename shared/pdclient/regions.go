@@ -49,7 +49,7 @@ func (c *httpClient) UnhealthyRegions(ctx context.Context) ([]pd.Region, error) 
 			case peers > maxPeers:
 				return errPeers
 			}
-			found[id] = merged(before, seen)
+			found[id] = mergeRegions(before, seen)
 			return nil
 		}}
 		err := c.request(ctx, ask.call, http.MethodGet, ask.path, &answer)
@@ -67,8 +67,8 @@ func (c *httpClient) UnhealthyRegions(ctx context.Context) ([]pd.Region, error) 
 	return out, nil
 }
 
-// merged adds what a second answer says of the first and its peers.
-func merged(a, b pd.Region) pd.Region {
+// mergeRegions adds what a second answer says of the first and its peers.
+func mergeRegions(a, b pd.Region) pd.Region {
 	if a.ID == "" {
 		return b
 	}

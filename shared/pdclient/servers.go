@@ -56,7 +56,7 @@ type (
 // Servers implements Client.
 func (c *httpClient) Servers(ctx context.Context) ([]pd.Server, error) {
 	var answer pdanswer.Keys
-	if err := c.etcd(ctx, callServers, "kv/range", rangeRequest{Key: []byte(registered), RangeEnd: []byte(registeredEnd), KeysOnly: true}, &answer); err != nil {
+	if err := c.callEtcd(ctx, callServers, "kv/range", rangeRequest{Key: []byte(registered), RangeEnd: []byte(registeredEnd), KeysOnly: true}, &answer); err != nil {
 		return nil, fmt.Errorf("list TiDB servers: %w", err)
 	}
 	found := map[string]pd.Server{}
@@ -84,7 +84,7 @@ func (c *httpClient) ForgetServer(ctx context.Context, s pd.Server) (bool, error
 	info, ttl := []byte(registered+s.Address+infoKey), []byte(registered+s.Address+ttlKey)
 	var never int64
 	var answer txnAnswer
-	err := c.etcd(ctx, callForgetServer, "kv/txn", txnRequest{
+	err := c.callEtcd(ctx, callForgetServer, "kv/txn", txnRequest{
 		Compare: []compare{
 			{Key: ttl, Target: "CREATE", Result: "EQUAL", CreateRevision: &never},
 			{Key: info, Target: "MOD", Result: "EQUAL", ModRevision: &s.Revision},
@@ -97,8 +97,8 @@ func (c *httpClient) ForgetServer(ctx context.Context, s pd.Server) (bool, error
 	return answer.Succeeded, nil
 }
 
-// etcd makes one request of PD's etcd.
-func (c *httpClient) etcd(ctx context.Context, name, verb string, request, into any) error {
+// callEtcd makes one request of PD's etcd.
+func (c *httpClient) callEtcd(ctx context.Context, name, verb string, request, into any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("encode request %s: %w", verb, err)

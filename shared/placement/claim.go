@@ -32,9 +32,9 @@ func Claims(rules []pd.Rule) []Claim {
 	return out
 }
 
-// asks writes down what a claim asks for. Claims that ask for the same find places
+// requirementKey writes down what a claim asks for. Claims that ask for the same find places
 // alike, and there may be one for each of thousands of tables.
-func (c Claim) asks() string {
+func (c Claim) requirementKey() string {
 	var out strings.Builder
 	for _, r := range c {
 		fmt.Fprintf(&out, "%d %q;", r.Count, r.Constraints)
@@ -53,11 +53,11 @@ func (c Claim) Voters() int {
 	return n
 }
 
-// Takers returns the stores that a voter of the claim may lie on.
-func (c Claim) Takers(stores []pd.Store) []pd.Store {
+// VoterStores returns the stores that a voter of the claim may lie on.
+func (c Claim) VoterStores(stores []pd.Store) []pd.Store {
 	var out []pd.Store
 	for _, s := range stores {
-		if slices.ContainsFunc(c, func(r pd.Rule) bool { return r.Role != "learner" && fits(r, s) }) {
+		if slices.ContainsFunc(c, func(r pd.Rule) bool { return r.Role != "learner" && fitsStore(r, s) }) {
 			out = append(out, s)
 		}
 	}
@@ -72,12 +72,12 @@ func (c Claim) place(stores []pd.Store) (placed int, short []pd.Rule, among int)
 	for r := range c {
 		for range c[r].Count {
 			tried := make([]bool, len(stores))
-			if c.give(r, stores, holder, tried) {
+			if c.canPlacePeer(r, stores, holder, tried) {
 				placed++
 				continue
 			}
 			if short == nil {
-				short, among = c.rivals(r, holder, tried)
+				short, among = c.competingRules(r, holder, tried)
 			}
 			break // the next of the same rule finds no more
 		}
@@ -85,15 +85,15 @@ func (c Claim) place(stores []pd.Store) (placed int, short []pd.Rule, among int)
 	return placed, short, among
 }
 
-// give finds a store for one more peer of a rule, and another one for the peer that
+// canPlacePeer finds a store for one more peer of a rule, and another one for the peer that
 // has to make room. It never takes back what has been placed.
-func (c Claim) give(r int, stores []pd.Store, holder []int, tried []bool) bool {
+func (c Claim) canPlacePeer(r int, stores []pd.Store, holder []int, tried []bool) bool {
 	for n := range stores {
-		if tried[n] || !fits(c[r], stores[n]) {
+		if tried[n] || !fitsStore(c[r], stores[n]) {
 			continue
 		}
 		tried[n] = true
-		if holder[n] == 0 || c.give(holder[n]-1, stores, holder, tried) {
+		if holder[n] == 0 || c.canPlacePeer(holder[n]-1, stores, holder, tried) {
 			holder[n] = r + 1
 			return true
 		}
@@ -101,9 +101,9 @@ func (c Claim) give(r int, stores []pd.Store, holder []int, tried []bool) bool {
 	return false
 }
 
-// rivals returns a rule that found no place and all that share the stores which it
+// competingRules returns a rule that found no place and all that share the stores which it
 // has tried, and how many stores these are.
-func (c Claim) rivals(r int, holder []int, tried []bool) (rules []pd.Rule, stores int) {
+func (c Claim) competingRules(r int, holder []int, tried []bool) (rules []pd.Rule, stores int) {
 	in := make([]bool, len(c))
 	in[r] = true
 	for n := range tried {

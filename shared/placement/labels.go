@@ -87,13 +87,13 @@ func LabelChanges(s observation.Snapshot, matches []storestate.Match, user map[s
 	users := LabelTexts(user)
 	var out []LabelChange
 	for _, m := range matches {
-		if m.Store == nil || !m.Own.Allowed() || m.Instance.DeletionTimestamp != nil {
+		if m.Store == nil || !m.Own.IsAllowed() || m.Instance.DeletionTimestamp != nil {
 			continue
 		}
 		want := topology.StoreLabels(s.Nodes[m.Instance.Status.NodeName], s.PD.LocationLabels, users)
 		maps.Copy(want, operator)
 		maps.DeleteFunc(want, func(key, value string) bool { return value == "" && LabelOf(*m.Store, key) == "" })
-		if missing := topology.Missing(want, m.Store.Labels); len(missing) > 0 {
+		if missing := topology.MissingLabels(want, m.Store.Labels); len(missing) > 0 {
 			out = append(out, LabelChange{Instance: m.Instance.Name, StoreID: m.Store.ID, Labels: missing})
 		}
 	}

@@ -45,11 +45,11 @@ func roomWithout(c storestate.State, members []*v1alpha1.Instance) room {
 		case !going[s.ID]:
 			out.kept++
 		}
-		if s.State != pd.StateUp && s.LearnersOnly() != c.HasLeaders {
+		if s.State != pd.StateUp && s.HasLearnersOnly() != c.HasLeaders {
 			out.suspended = cmp.Or(out.suspended, storestate.DescribeSuspension(c, s))
 		}
 		stays := s.State == pd.StateUp && !gone[s.ID] && !going[s.ID]
-		if s.LearnersOnly() == c.HasLeaders || !stays && (!gone[s.ID] || s.State == pd.StateDown) {
+		if s.HasLearnersOnly() == c.HasLeaders || !stays && (!gone[s.ID] || s.State == pd.StateDown) {
 			continue
 		}
 		out.before = append(out.before, s)
@@ -60,24 +60,24 @@ func roomWithout(c storestate.State, members []*v1alpha1.Instance) room {
 	return out
 }
 
-// Dispensable says whether the cluster can do without some members, all of them
+// CanDoWithout says whether the cluster can do without some members, all of them
 // together (KV-03, FL-05): every region must find as many stores
 // that are Up as PD is configured to keep replicas, in as many zones as before or as
 // there are replicas, and so must every placement rule. Stores of an exclusive group
 // count for the rules that name them, and for nothing else (KV-26). What is not as
 // it should be anyway, and does not become worse, needs no member.
-func Dispensable(c storestate.State, members ...*v1alpha1.Instance) verdict.Verdict {
+func CanDoWithout(c storestate.State, members ...*v1alpha1.Instance) verdict.Verdict {
 	left := roomWithout(c, members)
-	may := verdict.All(enoughStores(c, left), zonesKept(c, left), rulesKept(c, left))
-	if !may.Allowed() && left.suspended != "" {
+	may := verdict.RequireAll(enoughStores(c, left), zonesKept(c, left), rulesKept(c, left))
+	if !may.IsAllowed() && left.suspended != "" {
 		return verdict.Refuse(may.Reason() + "; " + left.suspended)
 	}
 	return may
 }
 
-// Removable says whether a member may leave now.
-func Removable(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
-	return verdict.All(storestate.PDKnown(c), storestate.StoreOf(c, i).Own, Dispensable(c, i))
+// MayRemove says whether a member may leave now.
+func MayRemove(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
+	return verdict.RequireAll(storestate.PDKnown(c), storestate.StoreOf(c, i).Own, CanDoWithout(c, i))
 }
 
 // enoughStores compares the stores with the number of replicas.
@@ -91,12 +91,12 @@ func enoughStores(c storestate.State, left room) verdict.Verdict {
 			beside = fmt.Sprintf(" beside %d exclusive", n)
 		}
 		return verdict.Refusef("%s%s would stay Up (%s), and PD keeps %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
-			storestate.Count(len(after), "TiKV store"), beside, storestate.ListIDs(after), replicas)
+			storestate.FormatCount(len(after), "TiKV store"), beside, storestate.ListIDs(after), replicas)
 	case left.deletes && left.kept < replicas:
 		// PD itself asks no more than this (ErrStoresNotEnough), of all stores
 		// together.
 		return verdict.Refusef("%s would stay, and PD removes none while there are not more than its %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
-			storestate.Count(left.kept, "store"), replicas)
+			storestate.FormatCount(left.kept, "store"), replicas)
 	}
 	return verdict.Allow()
 }
@@ -148,7 +148,7 @@ func suggestAnother(c storestate.State, left room, level int) string {
 func rulesKept(c storestate.State, left room) verdict.Verdict {
 	known := map[string]bool{}
 	for _, rules := range Claims(c.Snapshot.PD.Rules) {
-		asks := rules.asks()
+		asks := rules.requirementKey()
 		if known[asks] {
 			continue
 		}
@@ -174,11 +174,11 @@ func describeRules(c storestate.State, rules []pd.Rule, has int) string {
 	if table, ok := strings.CutPrefix(first.ID, "table-"); ok && first.Group == tiflashRules {
 		table, _, _ = strings.Cut(table, "-")
 		return fmt.Sprintf("the table with ID %s has %s and %s would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA %d "+
-			"(its name: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s)", table, storestate.Count(first.Count, "TiFlash replica"), storestate.Count(has, kind+" store"), has, table)
+			"(its name: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s)", table, storestate.FormatCount(first.Count, "TiFlash replica"), storestate.FormatCount(has, kind+" store"), has, table)
 	}
 	var asked []string
 	for _, r := range rules {
-		asked = append(asked, storestate.Count(r.Count, "store")+describeConstraints(r))
+		asked = append(asked, storestate.FormatCount(r.Count, "store")+describeConstraints(r))
 	}
 	together := ""
 	if len(rules) > 1 {
@@ -197,7 +197,7 @@ const tiflashRules = "tiflash"
 func DescribeStuck(c storestate.State, s pd.Store) string {
 	left := roomWithout(c, nil)
 	if takers := ordinaryStores(c, left.after); c.HasLeaders && !IsKeptEmpty(c, s) && len(takers) < c.Snapshot.PD.MaxReplicas {
-		return fmt.Sprintf("only %s can take them (%s)", storestate.Count(len(takers), "TiKV store"), storestate.ListIDs(takers))
+		return fmt.Sprintf("only %s can take them (%s)", storestate.FormatCount(len(takers), "TiKV store"), storestate.ListIDs(takers))
 	} else if full := lowOnSpace(takers); c.HasLeaders && !IsKeptEmpty(c, s) && len(takers)-len(full) < c.Snapshot.PD.MaxReplicas {
 		return fmt.Sprintf("PD moves none to a store whose disk is less than 20%% free (%s): let their volumes grow, or add stores", storestate.ListIDs(full))
 	}

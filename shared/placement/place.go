@@ -9,8 +9,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/topology"
 )
 
-// unnamed reports whether the last label of a place has no value.
-func unnamed(place string) bool { return strings.HasSuffix(place, "/") }
+// isUnnamed reports whether the last label of a place has no value.
+func isUnnamed(place string) bool { return strings.HasSuffix(place, "/") }
 
 // DescribePlace names a place by all its labels.
 func DescribePlace(labels, lies []string) string {

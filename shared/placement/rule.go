@@ -12,23 +12,23 @@ import (
 func countFitting(r pd.Rule, stores []pd.Store) int {
 	n := 0
 	for _, s := range stores {
-		if fits(r, s) {
+		if fitsStore(r, s) {
 			n++
 		}
 	}
 	return n
 }
 
-// fits reports whether a rule may place a peer on a store, as PD decides it: the
+// fitsStore reports whether a rule may place a peer on a store, as PD decides it: the
 // store fulfils all constraints, and has no exclusive label that none of them
 // names.
-func fits(r pd.Rule, s pd.Store) bool {
+func fitsStore(r pd.Rule, s pd.Store) bool {
 	for key := range s.Labels {
 		if isExclusiveLabel(key) && !slices.ContainsFunc(r.Constraints, func(c pd.Constraint) bool { return strings.EqualFold(c.Key, key) }) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(r.Constraints, func(c pd.Constraint) bool { return !fulfils(s, c) })
+	return !slices.ContainsFunc(r.Constraints, func(c pd.Constraint) bool { return !fulfilsConstraint(s, c) })
 }
 
 // isExclusiveLabel reports whether a label keeps the peers of a rule away that does not
@@ -56,9 +56,9 @@ func ordinaryStores(c storestate.State, stores []pd.Store) []pd.Store {
 	return slices.DeleteFunc(slices.Clone(stores), func(s pd.Store) bool { return IsKeptEmpty(c, s) })
 }
 
-// fulfils reports whether a store fulfils a constraint. PD refuses rules with
+// fulfilsConstraint reports whether a store fulfils a constraint. PD refuses rules with
 // other operators than these four.
-func fulfils(s pd.Store, c pd.Constraint) bool {
+func fulfilsConstraint(s pd.Store, c pd.Constraint) bool {
 	value := LabelOf(s, c.Key)
 	switch c.Op {
 	case "in":

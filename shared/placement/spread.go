@@ -30,7 +30,7 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 	if out.By == "" {
 		return out
 	}
-	if out.Unknown = storestate.PDKnown(c).WhyNot(); out.Unknown.Given() {
+	if out.Unknown = storestate.PDKnown(c).WhyNot(); out.Unknown.IsGiven() {
 		return out
 	}
 	labels, known := c.Snapshot.PD.LocationLabels, "are "+strings.Join(c.Snapshot.PD.LocationLabels, ",")
@@ -38,19 +38,19 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 		labels, known = nodePlaces(), "are empty, so that only zone and host of the nodes count"
 	}
 	level := LevelOf(labels, out.By)
-	field := origin.Of(c.Group).Either("rebalance")
+	field := origin.OfGroup(c.Group).SharedField("rebalance")
 	switch {
 	case level < 0:
-		out.Unknown = verdict.Becausef("%s is %s, and PD's location-labels %s: name one of these, or set location-labels to all labels, with %s where it belongs, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
+		out.Unknown = verdict.NewReasonf("%s is %s, and PD's location-labels %s: name one of these, or set location-labels to all labels, with %s where it belongs, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
 		return out
 	case c.Snapshot.SchedulableNodes == nil:
-		out.Unknown = verdict.Becausef("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
+		out.Unknown = verdict.NewReasonf("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
 		return out
 	}
 	labels = labels[:level+1]
 	open := openPlaces(c.Snapshot.SchedulableNodes, template, labels, LabelTexts(storeLabels))
 	if len(open) == 0 {
-		out.Unknown = verdict.Becausef("%s is %s, and no node that the pods may run on has all of the labels %s: kubectl get nodes -L %s", field, out.By, strings.Join(labels, ","), topology.NodeLabel(out.By))
+		out.Unknown = verdict.NewReasonf("%s is %s, and no node that the pods may run on has all of the labels %s: kubectl get nodes -L %s", field, out.By, strings.Join(labels, ","), topology.NodeLabel(out.By))
 		return out
 	}
 	added := scaling.RebalanceSurplus(c.Group, c.Snapshot.Instances)
@@ -60,8 +60,8 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 			continue
 		}
 		lies, isNew := PlacesOf(c, m), added != nil && m.Instance.Name == added.Name
-		if len(lies) <= level || slices.ContainsFunc(lies[:level+1], unnamed) {
-			out.Unknown = verdict.Becausef("%s is %s, and Instance %s does not have all of the labels %s: %s store, kubectl get nodes -L %s",
+		if len(lies) <= level || slices.ContainsFunc(lies[:level+1], isUnnamed) {
+			out.Unknown = verdict.NewReasonf("%s is %s, and Instance %s does not have all of the labels %s: %s store, kubectl get nodes -L %s",
 				field, out.By, m.Instance.Name, strings.Join(labels, ","), storestate.PDCtl(c.Group), topology.NodeLabel(out.By))
 			if !isNew {
 				return out
@@ -73,11 +73,11 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 			before = append(before, members[len(members)-1])
 		}
 	}
-	out.Unneeded = added != nil && !uneven(before, open, labels).Given()
-	if out.Unknown.Given() {
+	out.Unneeded = added != nil && !findImbalance(before, open, labels).IsGiven()
+	if out.Unknown.IsGiven() {
 		return out
 	}
-	out.Uneven = uneven(members, open, labels)
+	out.Uneven = findImbalance(members, open, labels)
 	if added != nil {
 		out.NoGain = describeNoGain(c, members, before, added, labels)
 	}
@@ -97,27 +97,27 @@ func describeNoGain(c storestate.State, members, before []place, added *v1alpha1
 	leaver := slices.MinFunc(members, func(a, b place) int { return c.Order[a.name] - c.Order[b.name] })
 	after := slices.DeleteFunc(slices.Clone(members), func(m place) bool { return m.name == leaver.name })
 	i := c.Snapshot.Instance(leaver.name)
-	if slices.Compare(imbalance(after, len(labels)), imbalance(before, len(labels))) < 0 {
-		if may := Dispensable(c, i); !may.Allowed() {
-			return verdict.Becausef("Instance %s was added so that Instance %s may leave, which may not: %s", added.Name, leaver.name, may.Reason())
+	if slices.Compare(measureImbalance(after, len(labels)), measureImbalance(before, len(labels))) < 0 {
+		if may := CanDoWithout(c, i); !may.IsAllowed() {
+			return verdict.NewReasonf("Instance %s was added so that Instance %s may leave, which may not: %s", added.Name, leaver.name, may.Reason())
 		}
 		return verdict.Reason{}
 	}
 	if member.IsRemovedFirst(i) {
-		return verdict.Becausef("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
+		return verdict.NewReasonf("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
 			added.Name, v1alpha1.AnnotationRemoveFirst, leaver.name, i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 	}
 	where := members[slices.IndexFunc(members, func(m place) bool { return m.name == added.Name })].places
 	key := labels[len(labels)-1]
-	return verdict.Becausef("Instance %s was added so that another one may leave, and came to %s, where it does not help: make room in the emptiest %s, spread the pods with topologySpreadConstraints by %s, "+
+	return verdict.NewReasonf("Instance %s was added so that another one may leave, and came to %s, where it does not help: make room in the emptiest %s, spread the pods with topologySpreadConstraints by %s, "+
 		"and remove the one that has come: kubectl -n %s delete instance %s",
 		added.Name, DescribePlace(labels, where), key, topology.NodeLabel(key), c.Group.GetNamespace(), added.Name)
 }
 
-// imbalance is how unevenly members lie, from the largest places to the smallest: the
+// measureImbalance is how unevenly members lie, from the largest places to the smallest: the
 // smaller, the more evenly. Sums of squares grow when one moves from a place to one
 // that has as many or more.
-func imbalance(members []place, levels int) []int {
+func measureImbalance(members []place, levels int) []int {
 	out := make([]int, levels)
 	for level := range levels {
 		full := map[string]int{}
@@ -144,16 +144,16 @@ func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []
 			continue
 		}
 		lies := LabelPlaces(&pd.Store{Labels: topology.StoreLabels(nodes[n].Labels, labels, own)}, labels)
-		if !slices.ContainsFunc(lies, unnamed) {
+		if !slices.ContainsFunc(lies, isUnnamed) {
 			out = append(out, lies)
 		}
 	}
 	return out
 }
 
-// uneven names two places side by side of which one has at least two members more
+// findImbalance names two places side by side of which one has at least two members more
 // than the other, to which one could come.
-func uneven(members []place, open [][]string, labels []string) verdict.Reason {
+func findImbalance(members []place, open [][]string, labels []string) verdict.Reason {
 	for level := range labels {
 		full, parent, among := map[string]int{}, map[string]string{}, map[string][]string{}
 		enter := func(lies []string, n int) {
@@ -185,7 +185,7 @@ func uneven(members []place, open [][]string, labels []string) verdict.Reason {
 				}
 			}
 			if emptiest != "" && full[fullest]-full[emptiest] > 1 {
-				return verdict.Becausef("%s has %s of the group, %s has %d", placeTitle(labels[level], fullest, above), storestate.Count(full[fullest], "store"), placeTitle(labels[level], emptiest, above), full[emptiest])
+				return verdict.NewReasonf("%s has %s of the group, %s has %d", placeTitle(labels[level], fullest, above), storestate.FormatCount(full[fullest], "store"), placeTitle(labels[level], emptiest, above), full[emptiest])
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func (d Disruptions) PermitStop(i *v1alpha1.Instance) {
 func (d Disruptions) WithPlannedRevisions(s observation.Snapshot, wanted string) observation.Snapshot {
 	s.Instances = slices.Clone(s.Instances)
 	for n, i := range s.Instances {
-		taken := d.Lease.Take != nil && d.Lease.Take.Verb == member.Restart && d.Lease.State().Names(i.Name)
+		taken := d.Lease.Take != nil && d.Lease.Take.Verb == member.Restart && d.Lease.State().NamesInstance(i.Name)
 		if i.DeletionTimestamp == nil && (taken || d.StopPermitted[i.Name] || d.Disrupted[i.Name] == member.Restart) {
 			s.Instances[n] = i.DeepCopy()
 			s.Instances[n].Spec.Revision = wanted

@@ -10,9 +10,9 @@ import (
 // StoredFiles are the files of the stored revisions, by the name of the revision.
 type StoredFiles map[string]map[string]string
 
-// Others returns the files that a member may run with besides the wanted ones. A revision
+// OtherFiles returns the files that a member may run with besides the wanted ones. A revision
 // that is not stored any more may have had any; it has a nil entry.
-func (f StoredFiles) Others(revisions ...string) []map[string]string {
+func (f StoredFiles) OtherFiles(revisions ...string) []map[string]string {
 	slices.Sort(revisions)
 	var out []map[string]string
 	for _, name := range slices.Compact(revisions) {

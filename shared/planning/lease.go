@@ -28,5 +28,5 @@ type LeaseChange struct {
 
 // State is what the Lease is to say once it is taken.
 func (c LeaseChange) State() lease.State {
-	return lease.State{Holder: lease.Of(c.Take.Instance), Since: c.Since, Leaders: c.Leaders, Recreating: c.Recreating, Batch: c.Batch, BatchBlocked: c.BatchBlocked}
+	return lease.State{Holder: lease.NewHolder(c.Take.Instance), Since: c.Since, Leaders: c.Leaders, Recreating: c.Recreating, Batch: c.Batch, BatchBlocked: c.BatchBlocked}
 }

@@ -69,8 +69,8 @@ type LeaderEvictions struct {
 	UnansweredEviction string
 }
 
-// Common returns the plan as a component embeds it in its own.
-func (p Plan) Common() Plan { return p }
+// CommonPlan returns the plan as a component embeds it in its own.
+func (p Plan) CommonPlan() Plan { return p }
 
 // InstanceChange is an Instance to create or to update.
 type InstanceChange struct {

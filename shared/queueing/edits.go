@@ -44,7 +44,7 @@ func NewEdits() *Edits { return &Edits{open: map[reconcile.Request]struct{}{}} }
 // For has a controller reconcile a kind of objects. Other events than edits pass if all
 // predicates let them.
 func (e *Edits) For(b *builder.Builder, object client.Object, predicates ...predicate.Predicate) *builder.Builder {
-	edited := watch.Edited()
+	edited := watch.EditedPredicate()
 	return b.For(object, builder.WithPredicates(append(predicates, predicate.Not(edited))...)).
 		Watches(object, e.handler(), builder.WithPredicates(edited)).
 		WatchesRawSource(source.Func(e.begin))
@@ -62,25 +62,25 @@ func (e *Edits) begin(_ context.Context, queue workqueue.TypedRateLimitingInterf
 func (e *Edits) handler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, event event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			e.prefer(event.Object, q)
+			e.queueEdit(event.Object, q)
 		},
 		UpdateFunc: func(_ context.Context, event event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			e.prefer(event.ObjectNew, q)
+			e.queueEdit(event.ObjectNew, q)
 		},
 	}
 }
 
-// prefer notes the edit before it queues it, so that no reconcile of it comes too early.
-func (e *Edits) prefer(object client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// queueEdit notes the edit before it queues it, so that no reconcile of it comes too early.
+func (e *Edits) queueEdit(object client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 	e.lock.Lock()
 	e.open[request] = struct{}{}
 	e.lock.Unlock()
-	add(q, request, editPriority)
+	queueRequest(q, request, editPriority)
 }
 
-// add queues an object with a priority.
-func add(q workqueue.TypedRateLimitingInterface[reconcile.Request], request reconcile.Request, priority int) {
+// queueRequest queues an object with a priority.
+func queueRequest(q workqueue.TypedRateLimitingInterface[reconcile.Request], request reconcile.Request, priority int) {
 	if queue, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 		queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(priority)}, request)
 		return
@@ -98,7 +98,7 @@ func (e *Edits) queueAgain(request reconcile.Request) {
 	if edited {
 		priority = editPriority
 	}
-	add(queue, request, priority)
+	queueRequest(queue, request, priority)
 }
 
 // Has reports whether an object was edited and not reconciled since.
@@ -109,18 +109,18 @@ func (e *Edits) Has(request reconcile.Request) bool {
 	return open
 }
 
-// take forgets an edit that is about to be acted on.
-func (e *Edits) take(request reconcile.Request) {
+// forget forgets an edit that is about to be acted on.
+func (e *Edits) forget(request reconcile.Request) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	delete(e.open, request)
 }
 
-// Acted returns a reconciler whose reconciles act on edits. When one asks to be called
+// NewReconciler returns a reconciler whose reconciles act on edits. When one asks to be called
 // again, that is no edit any more: else the queue would keep the priority forever.
-func (e *Edits) Acted(inner reconcile.Reconciler) reconcile.Reconciler {
+func (e *Edits) NewReconciler(inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		e.take(request)
+		e.forget(request)
 		result, err := inner.Reconcile(ctx, request)
 		if err == nil && result.Priority == nil && result.RequeueAfter > 0 {
 			result.Priority = ptr.To(otherPriority)

@@ -54,7 +54,7 @@ func TestAnEditComesFirst(t *testing.T) {
 func TestAnEditDoesNotWaitForABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, edits := 0, NewEdits()
-		p := edits.Paced(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		p := edits.NewPacedReconciler(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			runs++
 			return reconcile.Result{RequeueAfter: time.Hour}, nil
 		}))
@@ -82,7 +82,7 @@ func TestAnEditHasAWorkerOfItsOwn(t *testing.T) {
 	edits := NewEdits()
 	require.NoError(t, edits.begin(t.Context(), queue))
 	ran := 0
-	f := edits.Fair(2, time.Now, edits.Acted(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+	f := edits.NewFairReconciler(2, time.Now, edits.NewReconciler(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 		ran++
 		return reconcile.Result{}, nil
 	}))).(*fair)

@@ -38,9 +38,9 @@ type fair struct {
 	waiting map[string][]reconcile.Request
 }
 
-// Fair returns a reconciler that leaves workers for other namespaces: one namespace has at
+// NewFairReconciler returns a reconciler that leaves workers for other namespaces: one namespace has at
 // most perNamespace of them.
-func (e *Edits) Fair(perNamespace int, now func() time.Time, inner reconcile.Reconciler) reconcile.Reconciler {
+func (e *Edits) NewFairReconciler(perNamespace int, now func() time.Time, inner reconcile.Reconciler) reconcile.Reconciler {
 	return &fair{inner: inner, edits: e, most: perNamespace, now: now, begun: map[string][]time.Time{}, waiting: map[string][]reconcile.Request{}}
 }
 
@@ -61,7 +61,7 @@ func (f *fair) enter(request reconcile.Request) (leave func(), entered bool) {
 	defer f.lock.Unlock()
 	namespace, now := request.Namespace, f.now()
 	f.forget(request)
-	if len(f.begun[namespace]) >= f.room(request, f.allowed(namespace, now)) {
+	if len(f.begun[namespace]) >= f.requestLimit(request, f.namespaceLimit(namespace, now)) {
 		f.waiting[namespace] = append(f.waiting[namespace], request)
 		return nil, false
 	}
@@ -69,8 +69,8 @@ func (f *fair) enter(request reconcile.Request) (leave func(), entered bool) {
 	return func() { f.leave(namespace, now) }, true
 }
 
-// allowed is how many workers a namespace may have now.
-func (f *fair) allowed(namespace string, now time.Time) int {
+// namespaceLimit is how many workers a namespace may have now.
+func (f *fair) namespaceLimit(namespace string, now time.Time) int {
 	for _, began := range f.begun[namespace] {
 		if now.Sub(began) >= slowReconcile {
 			return min(f.most, workersWhileSlow)
@@ -79,8 +79,8 @@ func (f *fair) allowed(namespace string, now time.Time) int {
 	return f.most
 }
 
-// room is how many workers the namespace of an object may have for it to be reconciled.
-func (f *fair) room(request reconcile.Request, most int) int {
+// requestLimit is how many workers the namespace of an object may have for it to be reconciled.
+func (f *fair) requestLimit(request reconcile.Request, most int) int {
 	if f.edits.Has(request) {
 		return most + forEdits
 	}
@@ -107,9 +107,9 @@ func (f *fair) leave(namespace string, began time.Time) {
 	if f.begun[namespace] = all; len(all) == 0 {
 		delete(f.begun, namespace)
 	}
-	taken, most := len(all), f.allowed(namespace, f.now())
+	taken, most := len(all), f.namespaceLimit(namespace, f.now())
 	for _, next := range slices.Clone(f.waiting[namespace]) {
-		if taken >= f.room(next, most) {
+		if taken >= f.requestLimit(next, most) {
 			continue
 		}
 		taken++

@@ -33,7 +33,7 @@ func TestP10ANamespaceDoesNotTakeAllWorkers(t *testing.T) {
 	defer queue.ShutDown()
 	edits := NewEdits()
 	require.NoError(t, edits.begin(t.Context(), queue))
-	f := edits.Fair(3, func() time.Time { return clock }, inner)
+	f := edits.NewFairReconciler(3, func() time.Time { return clock }, inner)
 	reconciled := func(namespace, name string) reconcile.Result {
 		result, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 		require.NoError(t, err)

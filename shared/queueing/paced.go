@@ -27,23 +27,23 @@ type paced struct {
 	pruned time.Time
 }
 
-// Paced is Acted for a reconciler that reconciles no object twice within a tenth of a
+// NewPacedReconciler is Acted for a reconciler that reconciles no object twice within a tenth of a
 // second, unless it was edited.
-func (e *Edits) Paced(inner reconcile.Reconciler) reconcile.Reconciler {
-	return &paced{inner: e.Acted(inner), edits: e, ended: map[reconcile.Request]time.Time{}}
+func (e *Edits) NewPacedReconciler(inner reconcile.Reconciler) reconcile.Reconciler {
+	return &paced{inner: e.NewReconciler(inner), edits: e, ended: map[reconcile.Request]time.Time{}}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (p *paced) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if left := p.left(request, time.Now()); left > 0 && !p.edits.Has(request) {
+	if left := p.remainingWait(request, time.Now()); left > 0 && !p.edits.Has(request) {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	defer func() { p.end(request, time.Now()) }()
 	return p.inner.Reconcile(ctx, request)
 }
 
-// left is for how long an object still has to wait.
-func (p *paced) left(request reconcile.Request, now time.Time) time.Duration {
+// remainingWait is for how long an object still has to wait.
+func (p *paced) remainingWait(request reconcile.Request, now time.Time) time.Duration {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	ended, known := p.ended[request]

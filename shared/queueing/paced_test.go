@@ -15,7 +15,7 @@ import (
 func TestABurstOfEventsIsOneMoreReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := map[string]int{}
-		p := NewEdits().Paced(reconcile.Func(func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+		p := NewEdits().NewPacedReconciler(reconcile.Func(func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
 			runs[r.Name]++
 			return reconcile.Result{RequeueAfter: time.Hour}, nil
 		}))

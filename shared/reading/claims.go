@@ -21,15 +21,15 @@ import (
 // not filled because of them.
 func ObserveClaims(ctx context.Context, c client.Reader, g v1alpha1.Group, s *observation.Snapshot) error {
 	var err error
-	if s.Claims, err = claims(ctx, c, g); err == nil {
+	if s.Claims, err = listClaims(ctx, c, g); err == nil {
 		s.RetiredSlots = retiredSlots(g, s.Claims)
 	}
 	return err
 }
 
-// claims reads the claims of a group's members. They are read by their metadata
+// listClaims reads the claims of a group's members. They are read by their metadata
 // only, and never written.
-func claims(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string][]metav1.ObjectMeta, error) {
+func listClaims(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string][]metav1.ObjectMeta, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
 	if err := c.List(ctx, list, client.InNamespace(g.GetNamespace()), client.MatchingLabels(workload.Selector(g))); err != nil {

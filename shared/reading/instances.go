@@ -28,9 +28,9 @@ func Instances(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alp
 	return out, nil
 }
 
-// siblings reads the Instances of the other groups of a group's kind in its cluster,
+// listSiblings reads the Instances of the other groups of a group's kind in its cluster,
 // those of groups that are gone already included.
-func siblings(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {
+func listSiblings(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {
 	var list v1alpha1.InstanceList
 	cluster := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: g.Component(), v1alpha1.LabelCluster: g.PDGroupName()}
 	// The group's own are among them, and need no second copy.

@@ -30,9 +30,9 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (observati
 	}
 	s.Overdue = map[types.UID]bool{}
 	for _, i := range s.Instances {
-		s.Overdue[i.UID] = env.Waits.Overdue(i, i.Status.Conditions, s.Now)
+		s.Overdue[i.UID] = env.Waits.IsOverdue(i, i.Status.Conditions, s.Now)
 	}
-	if s.Services, err = services(ctx, env.Client, g); err != nil {
+	if s.Services, err = getServices(ctx, env.Client, g); err != nil {
 		return s, err
 	}
 	if s.ConfigMaps, err = configMaps(ctx, env.Client, g); err != nil {
@@ -68,7 +68,7 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (observati
 	if err := env.Credentials.ObserveOthers(ctx, env.Live, g, certificate.Cluster{PDGroup: s.PDGroup, Groups: s.Groups}, &s.Certificates); err != nil {
 		return s, err
 	}
-	if s.Siblings, err = siblings(ctx, env.Client, g); err != nil {
+	if s.Siblings, err = listSiblings(ctx, env.Client, g); err != nil {
 		return s, err
 	}
 	if env.ClusterScoped {
@@ -94,7 +94,7 @@ func podDisruptionBudget(ctx context.Context, c client.Reader, g v1alpha1.Group)
 	return &out, nil
 }
 
-func services(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string]*corev1.Service, error) {
+func getServices(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string]*corev1.Service, error) {
 	out := map[string]*corev1.Service{}
 	for _, name := range []string{g.GetName(), names.PeerService(g.GetName())} {
 		var s corev1.Service

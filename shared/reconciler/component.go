@@ -29,8 +29,8 @@ import (
 
 // Planned is a plan of any component: what all groups plan, and what it adds.
 type Planned interface {
-	// Common returns what all groups plan.
-	Common() planning.Plan
+	// CommonPlan returns what all groups plan.
+	CommonPlan() planning.Plan
 }
 
 // Component is a kind of group G as its operator brings it. S is what it observes, P its
@@ -68,18 +68,18 @@ type Component[G v1alpha1.Group, S any, P Planned, Status any] struct {
 // Definition describes the operator of a kind of groups to operator.Main.
 func Definition(kind string, setup func(ctx context.Context, env operator.Env) error) operator.Definition {
 	info, _ := v1alpha1.LookupComponent(kind) // a kind without a row fails in Setup
-	return operator.Definition{Name: strings.ToLower(kind), Kind: kind, List: list(info), Setup: setup, Cached: children(info)}
+	return operator.Definition{Name: strings.ToLower(kind), Kind: kind, List: newListFunc(info), Setup: setup, Cached: cachedChildren(info)}
 }
 
-// children keeps what belongs to other components out of the cache: each version of an
+// cachedChildren keeps what belongs to other components out of the cache: each version of an
 // Instance that another component's member goes through would be decoded for nothing.
-func children(info v1alpha1.ComponentInfo) map[client.Object]cache.ByObject {
+func cachedChildren(info v1alpha1.ComponentInfo) map[client.Object]cache.ByObject {
 	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: info.Component})}
 	return map[client.Object]cache.ByObject{&v1alpha1.Instance{}: own, &appsv1.ControllerRevision{}: own}
 }
 
-// list returns how an empty list of a component's groups is made.
-func list(info v1alpha1.ComponentInfo) func() client.ObjectList {
+// newListFunc returns how an empty list of a component's groups is made.
+func newListFunc(info v1alpha1.ComponentInfo) func() client.ObjectList {
 	return func() client.ObjectList { return info.NewList() }
 }
 
@@ -93,16 +93,16 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 		return fmt.Errorf("component %s: %w", c.Kind, err)
 	}
 	edits := queueing.NewEdits()
-	b := edits.For(ctrl.NewControllerManagedBy(env.Manager), info.New(), watch.Own()).WithOptions(env.Controller)
+	b := edits.For(ctrl.NewControllerManagedBy(env.Manager), info.New(), watch.OwnPredicate()).WithOptions(env.Controller)
 	b = b.WatchesRawSource(source.Channel(env.Credentials.Changes(c.Kind), &handler.EnqueueRequestForObject{}))
 	if c.AsksPD != nil {
-		b = b.WatchesRawSource(env.PD.Events(watch.GroupsOf(env.Client, list(info), watch.ByName)))
+		b = b.WatchesRawSource(env.PD.Events(watch.GroupsOf(env.Client, newListFunc(info), watch.ByName)))
 	}
 	if c.Watch != nil {
 		b = c.Watch(b)
 	}
 	inner := &loop[G, S, P, Status]{env: env, info: info, component: c}
-	if err := reading.Watches(b, env, info).Complete(env.InScope(edits.Fair(env.PerNamespace, env.Now, edits.Paced(inner)))); err != nil {
+	if err := reading.AddWatches(b, env, info).Complete(env.InScope(edits.NewFairReconciler(env.PerNamespace, env.Now, edits.NewPacedReconciler(inner)))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

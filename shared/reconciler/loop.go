@@ -48,7 +48,7 @@ func (l *loop[G, S, P, Status]) Reconcile(ctx context.Context, request ctrl.Requ
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("plan %s %s: %w", c.Kind, g.GetName(), err)
 	}
-	l.env.Outcomes.Count("plan", p.Common().Outcome)
+	l.env.Outcomes.Count("plan", p.CommonPlan().Outcome)
 	acted := l.env.Outcomes.Count("act", c.Act(ctx, g, s, &p))
 	return l.conclude(ctx, g, s, c.Report(g, s, p, acted, l.env.Now()))
 }
@@ -64,7 +64,7 @@ func (l *loop[G, S, P, Status]) conclude(ctx context.Context, g G, s S, found ex
 	}
 	// Secrets that change wake the group (credentials.Store), time does not.
 	if g.GetTLS() != nil {
-		result = step.Sooner(result, certificate.Review(g.GetGroupStatus().Certificates, l.env.Now()))
+		result = step.RequeueWithin(result, certificate.ReviewDelay(g.GetGroupStatus().Certificates, l.env.Now()))
 	}
 	if c.Announce != nil {
 		c.Announce(g, before)

@@ -45,7 +45,7 @@ func Every(period time.Duration) Informer {
 				if err != nil {
 					return nil, err
 				}
-				return expire(from, time.Until(due)), nil
+				return expireWatch(from, time.Until(due)), nil
 			},
 		}, object, resync, indexers)
 	}
@@ -59,10 +59,10 @@ type expiring struct {
 	stop   context.CancelFunc
 }
 
-func expire(from watch.Interface, after time.Duration) watch.Interface {
+func expireWatch(from watch.Interface, after time.Duration) watch.Interface {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &expiring{from: from, events: make(chan watch.Event), stop: cancel}
-	go w.pass(ctx, after)
+	go w.forwardEvents(ctx, after)
 	return w
 }
 
@@ -75,9 +75,9 @@ func (w *expiring) Stop() {
 	w.from.Stop()
 }
 
-// pass hands events on until the watch ends, is stopped or has lasted long
+// forwardEvents hands events on until the watch ends, is stopped or has lasted long
 // enough.
-func (w *expiring) pass(ctx context.Context, after time.Duration) {
+func (w *expiring) forwardEvents(ctx context.Context, after time.Duration) {
 	defer close(w.events)
 	due := time.NewTimer(after)
 	defer due.Stop()

@@ -57,7 +57,7 @@ func TestWhatAWatchHasLostIsListed(t *testing.T) {
 
 func TestAWatchThatIsNotDueIsHandedOn(t *testing.T) {
 	inner := watch.NewFake()
-	outer := expire(inner, time.Hour)
+	outer := expireWatch(inner, time.Hour)
 	go inner.Add(&corev1.Pod{})
 	assert.Equal(t, watch.Added, (<-outer.ResultChan()).Type)
 	go inner.Stop()

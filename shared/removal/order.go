@@ -42,7 +42,7 @@ func Order(c storestate.State) map[string]int {
 	for len(left) > 0 {
 		first := 0
 		for n := range left {
-			if left[n].before(left[first], full) {
+			if left[n].leavesBefore(left[first], full) {
 				first = n
 			}
 		}
@@ -62,8 +62,8 @@ type candidate struct {
 	places   []string
 }
 
-// before reports whether a member leaves before another one.
-func (a candidate) before(b candidate, full map[string]int) bool {
+// leavesBefore reports whether a member leaves before another one.
+func (a candidate) leavesBefore(b candidate, full map[string]int) bool {
 	if a.priority != b.priority {
 		return a.priority < b.priority
 	}
@@ -81,11 +81,11 @@ func removalPriority(c storestate.State, m storestate.Match) int {
 	switch {
 	case m.Instance.Spec.Retire:
 		return 0
-	case member.IsRemovedFirst(m.Instance), member.ReplacementReason(c.Group, m.Instance).Given():
+	case member.IsRemovedFirst(m.Instance), member.ReplacementReason(c.Group, m.Instance).IsGiven():
 		return 1
-	case safety.NotServing(c, m.Instance):
+	case safety.IsNotServing(c, m.Instance):
 		return 2
-	case m.Absent():
+	case m.IsAbsent():
 		return 3
 	}
 	return 4

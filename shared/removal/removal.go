@@ -42,16 +42,16 @@ func Leave(c storestate.State, d component.Disruption, begun time.Time) componen
 	switch {
 	case !departure.MustLeave(c, i):
 		return releaseToReturn(c, d)
-	case !c.TrustPD.Allowed():
-		return storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s stays for now (%s): %s", i.Name, d.Why, c.TrustPD.Reason())
-	case !m.Own.Allowed():
-		return storestate.Waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Own.Reason())
+	case !c.TrustPD.IsAllowed():
+		return storestate.WaitForPD(v1alpha1.ReasonPDUnreachable, "Instance %s stays for now (%s): %s", i.Name, d.Why, c.TrustPD.Reason())
+	case !m.Own.IsAllowed():
+		return storestate.WaitForPD(v1alpha1.ReasonStoreMismatch, "%s", m.Own.Reason())
 	case departure.HasLeft(c, m):
 		return finishRemoval(c, d, m)
 	case m.Store == nil && m.Recorded != "":
-		return storestate.Waiting(v1alpha1.ReasonDraining, "Instance %s stays for now (%s): PD lists no store at all", i.Name, d.Why)
+		return storestate.WaitForPD(v1alpha1.ReasonDraining, "Instance %s stays for now (%s): PD lists no store at all", i.Name, d.Why)
 	case m.Store == nil:
-		return unregistered(d)
+		return removeUnregistered(d)
 	case m.Store.State == pd.StateOffline:
 		return awaitOffline(c, d, m)
 	}
@@ -61,7 +61,7 @@ func Leave(c storestate.State, d component.Disruption, begun time.Time) componen
 			return p
 		}
 	}
-	p := storestate.Waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s): waiting for PD to move its regions", m.Store.ID, i.Name, d.Why)
+	p := storestate.WaitForPD(v1alpha1.ReasonDraining, "store %s of Instance %s (%s): waiting for PD to move its regions", m.Store.ID, i.Name, d.Why)
 	p.Calls = []component.Call{{Verb: component.DeleteStore, Target: m.Store.ID, Instance: i.Name}}
 	return p
 }
@@ -69,10 +69,10 @@ func Leave(c storestate.State, d component.Disruption, begun time.Time) componen
 // finishRemoval ends a removal. A store that left fast leaves its name in the scheduler that
 // has moved its leaders.
 func finishRemoval(c storestate.State, d component.Disruption, m storestate.Match) component.Preparation {
-	if !c.Snapshot.PD.Evicts(m.Recorded) {
+	if !c.Snapshot.PD.EvictsLeaders(m.Recorded) {
 		return component.Preparation{Ready: true}
 	}
-	p := storestate.Waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) has left: waiting for PD to drop its leader eviction", m.Recorded, d.Instance.Name, d.Why)
+	p := storestate.WaitForPD(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) has left: waiting for PD to drop its leader eviction", m.Recorded, d.Instance.Name, d.Why)
 	p.Calls = []component.Call{{Verb: component.StopEvictingLeaders, Target: m.Recorded, Instance: d.Instance.Name}}
 	return p
 }
@@ -80,13 +80,13 @@ func finishRemoval(c storestate.State, d component.Disruption, m storestate.Matc
 // releaseToReturn lets a member's Instance go without its store, once nothing of an
 // earlier preparation is left in PD.
 func releaseToReturn(c storestate.State, d component.Disruption) component.Preparation {
-	if !c.TrustPD.Allowed() && storestate.MarkOf(d.Instance) != "" {
-		p := storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s (%s) stays until it is known what was done to its store: %s", d.Instance.Name, d.Why, c.TrustPD.Reason())
+	if !c.TrustPD.IsAllowed() && storestate.MarkOf(d.Instance) != "" {
+		p := storestate.WaitForPD(v1alpha1.ReasonPDUnreachable, "Instance %s (%s) stays until it is known what was done to its store: %s", d.Instance.Name, d.Why, c.TrustPD.Reason())
 		p.Stays = true
 		return p
 	}
 	if calls := leaders.UndoPreparation(c, d.Instance); len(calls) > 0 {
-		p := storestate.Waiting(v1alpha1.ReasonRecovering, "the store of Instance %s (%s) will lead again", d.Instance.Name, d.Why)
+		p := storestate.WaitForPD(v1alpha1.ReasonRecovering, "the store of Instance %s (%s) will lead again", d.Instance.Name, d.Why)
 		p.Calls, p.Stays = calls, true
 		return p
 	}
@@ -99,15 +99,15 @@ func awaitOffline(c storestate.State, d component.Disruption, m storestate.Match
 	if why := placement.DescribeStuck(c, *m.Store); why != "" && m.Store.Regions > 0 {
 		text += ": " + why
 	}
-	p := storestate.Waiting(v1alpha1.ReasonDraining, "%s", text)
+	p := storestate.WaitForPD(v1alpha1.ReasonDraining, "%s", text)
 	p.Wait.After = storestate.LookLater // the operator is woken when PD says something else of the store
 	p.Calls = leaders.StopEvicting(c, d.Instance)
 	return p
 }
 
-// unregistered removes a member that PD has never listed (KV-08): once its pod
+// removeUnregistered removes a member that PD has never listed (KV-08): once its pod
 // has stopped for good it never will be.
-func unregistered(d component.Disruption) component.Preparation {
+func removeUnregistered(d component.Disruption) component.Preparation {
 	i := d.Instance
 	if member.HasStopped(i) {
 		return component.Preparation{Ready: true, Suspend: true}
@@ -123,26 +123,26 @@ func ReasonDead(c storestate.State, i *v1alpha1.Instance) verdict.Reason {
 	m := storestate.StoreOf(c, i)
 	switch {
 	case storestate.MarkOf(i) == member.Remove && departure.HasLeft(c, m):
-		return verdict.Becausef("store %s had left PD before its removal was taken back", m.Recorded)
+		return verdict.NewReasonf("store %s had left PD before its removal was taken back", m.Recorded)
 	case failover.IsReplaceable(c, i):
-		return verdict.Becausef("store %s has been down for spec.failover.after (%s)", m.Store.ID, failover.FailoverDelay(c))
+		return verdict.NewReasonf("store %s has been down for spec.failover.after (%s)", m.Store.ID, failover.FailoverDelay(c))
 	}
 	return verdict.Reason{}
 }
 
 // AllowsRemoval implements component.Component.
 func AllowsRemoval(c storestate.State, leaving []*v1alpha1.Instance) verdict.Verdict {
-	if !storestate.PDKnown(c).Allowed() {
+	if !storestate.PDKnown(c).IsAllowed() {
 		return verdict.Allow() // it is asked again before each begins to leave
 	}
-	may := placement.Dispensable(c, leaving...)
-	if may.Allowed() {
+	may := placement.CanDoWithout(c, leaving...)
+	if may.IsAllowed() {
 		return verdict.Allow()
 	}
-	if asked := member.ReplacementReason(c.Group, leaving[0]); asked.Given() && len(leaving) == 1 {
+	if asked := member.ReplacementReason(c.Group, leaving[0]); asked.IsGiven() && len(leaving) == 1 {
 		return verdict.Refusef("Instance %s stays (%s): %s", leaving[0].Name, asked.Text(), may.Reason())
 	}
-	edit := origin.Of(c.Group)
+	edit := origin.OfGroup(c.Group)
 	return verdict.Refusef("%s is %d, and nothing is removed: %s; to set it back: %s",
 		edit.Field("replicas"), c.Group.GetReplicas(), may.Reason(), edit.Scale(int(c.Group.GetReplicas())+len(leaving)))
 }

@@ -27,7 +27,7 @@ type Change struct {
 // in place, but for those that ask for a restart; everything else in a pod is
 // immutable, or as good as, in Kubernetes.
 func Difference(old, wanted *corev1.PodTemplateSpec) Change {
-	if text := diff("spec", tree(old.Spec), tree(wanted.Spec)); text != "" {
+	if text := diffValues("spec", jsonTree(old.Spec), jsonTree(wanted.Spec)); text != "" {
 		return Change{Text: text, Restart: true}
 	}
 	if before, after := old.Annotations[v1alpha1.AnnotationRestartedAt], wanted.Annotations[v1alpha1.AnnotationRestartedAt]; after != "" && before != after {
@@ -36,18 +36,18 @@ func Difference(old, wanted *corev1.PodTemplateSpec) Change {
 	if before, after := old.Annotations[v1alpha1.AnnotationTrust], wanted.Annotations[v1alpha1.AnnotationTrust]; before != "" && after != "" && before != after {
 		return Change{Text: "other certificate authorities", Restart: true}
 	}
-	return Change{Text: diff("metadata", tree(old.ObjectMeta), tree(wanted.ObjectMeta))}
+	return Change{Text: diffValues("metadata", jsonTree(old.ObjectMeta), jsonTree(wanted.ObjectMeta))}
 }
 
 // FirstDifference describes the first difference between two values of one type,
 // as JSON has them; empty if there is none.
 func FirstDifference(old, wanted any) string {
-	return strings.TrimPrefix(diff("", tree(old), tree(wanted)), ".")
+	return strings.TrimPrefix(diffValues("", jsonTree(old), jsonTree(wanted)), ".")
 }
 
-// tree turns a typed value into what JSON would make of it. The types are
+// jsonTree turns a typed value into what JSON would make of it. The types are
 // Kubernetes' own, which always encode.
-func tree(v any) any {
+func jsonTree(v any) any {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprintf("unencodable: %v", err)
@@ -59,8 +59,8 @@ func tree(v any) any {
 	return out
 }
 
-// diff walks two trees in order and describes the first difference.
-func diff(path string, old, wanted any) string {
+// diffValues walks two trees in order and describes the first difference.
+func diffValues(path string, old, wanted any) string {
 	switch w := wanted.(type) {
 	case map[string]any:
 		o, ok := old.(map[string]any)
@@ -68,7 +68,7 @@ func diff(path string, old, wanted any) string {
 			break
 		}
 		for _, key := range slices.Sorted(mapKeys(w, o)) {
-			if text := diff(path+"."+key, o[key], w[key]); text != "" {
+			if text := diffValues(path+"."+key, o[key], w[key]); text != "" {
 				return text
 			}
 			if text := diffSelector(path+"."+key, o[key], w[key]); text != "" {
@@ -85,15 +85,15 @@ func diff(path string, old, wanted any) string {
 	case nil:
 		switch o := old.(type) {
 		case map[string]any:
-			return diff(path, o, map[string]any{})
+			return diffValues(path, o, map[string]any{})
 		case []any:
-			return diff(path, o, []any{})
+			return diffValues(path, o, []any{})
 		}
 	}
 	if reflect.DeepEqual(old, wanted) {
 		return ""
 	}
-	return change(path, old, wanted)
+	return describeChange(path, old, wanted)
 }
 
 // diffSelector tells a selector that is empty from one that is left out: it selects
@@ -102,37 +102,37 @@ func diffSelector(path string, old, wanted any) string {
 	if !strings.HasSuffix(path, "Selector") || (old == nil) == (wanted == nil) {
 		return ""
 	}
-	return change(path, old, wanted)
+	return describeChange(path, old, wanted)
 }
 
-// change describes a difference. Two values that read the same, such as nothing and
+// describeChange describes a difference. Two values that read the same, such as nothing and
 // the text none, are written as JSON has them.
-func change(path string, old, wanted any) string {
-	before, after := show(old), show(wanted)
+func describeChange(path string, old, wanted any) string {
+	before, after := formatValue(old), formatValue(wanted)
 	if before == after {
-		before, after = encoded(old), encoded(wanted)
+		before, after = encodeValue(old), encodeValue(wanted)
 	}
 	return fmt.Sprintf("%s: %s → %s", path, before, after)
 }
 
 func diffList(path string, old, wanted []any) string {
 	for i := range max(len(old), len(wanted)) {
-		at := path + "[" + label(old, wanted, i) + "]"
+		at := path + "[" + entryLabel(old, wanted, i) + "]"
 		switch {
 		case i >= len(old):
 			return at + " added"
 		case i >= len(wanted):
 			return at + " removed"
 		}
-		if text := diff(at, old[i], wanted[i]); text != "" {
+		if text := diffValues(at, old[i], wanted[i]); text != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-// label names a list entry by its name if it has one, else by its index.
-func label(old, wanted []any, i int) string {
+// entryLabel names a list entry by its name if it has one, else by its index.
+func entryLabel(old, wanted []any, i int) string {
 	for _, list := range [][]any{wanted, old} {
 		if i < len(list) {
 			if m, ok := list[i].(map[string]any); ok {
@@ -145,17 +145,17 @@ func label(old, wanted []any, i int) string {
 	return strconv.Itoa(i)
 }
 
-func show(v any) string {
+func formatValue(v any) string {
 	if v == nil {
 		return "none"
 	}
 	if s, ok := v.(string); ok {
 		return s
 	}
-	return encoded(v)
+	return encodeValue(v)
 }
 
-func encoded(v any) string {
+func encodeValue(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)

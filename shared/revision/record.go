@@ -90,7 +90,7 @@ func (m *Memory) Resolve(rendered Record, stored []appsv1.ControllerRevision) (T
 			return Target{}, err
 		}
 		if old.Inputs == rendered.Inputs {
-			return keep(Target{Record: old, Hash: hash, Stored: true, Number: s.Revision}, rendered.withTools(old))
+			return keepStored(Target{Record: old, Hash: hash, Stored: true, Number: s.Revision}, rendered.withTools(old))
 		}
 	}
 	hash, err := rendered.Hash()
@@ -104,8 +104,8 @@ func (m *Memory) Resolve(rendered Record, stored []appsv1.ControllerRevision) (T
 	return target, nil
 }
 
-// keep returns the stored rendering, and how what would be rendered now differs from it.
-func keep(target Target, now Record) (Target, error) {
+// keepStored returns the stored rendering, and how what would be rendered now differs from it.
+func keepStored(target Target, now Record) (Target, error) {
 	if equality.Semantic.DeepEqual(target.Record, now) {
 		return target, nil // nearly always, and cheaper than a hash
 	}

@@ -17,23 +17,23 @@ const (
 	longestValue = 60
 )
 
-// Since says what of a target is not as in the stored rendering of a hash: the items of
+// ChangesSince says what of a target is not as in the stored rendering of a hash: the items of
 // its configuration, else the first difference of its template. It is empty if there is
 // no such rendering.
-func (t Target) Since(hash string, stored []appsv1.ControllerRevision) string {
+func (t Target) ChangesSince(hash string, stored []appsv1.ControllerRevision) string {
 	for _, s := range stored {
 		old, err := Decode(s)
 		if err != nil {
 			continue // Resolve has failed on it before
 		}
 		if h, err := old.Hash(); err == nil && h == hash {
-			return difference(old, t.Record)
+			return recordDifference(old, t.Record)
 		}
 	}
 	return ""
 }
 
-func difference(old, wanted Record) string {
+func recordDifference(old, wanted Record) string {
 	var items []string
 	for _, name := range slices.Sorted(mapKeys(wanted.Files, old.Files)) {
 		items = append(items, fileDifference(name, old.Files[name], wanted.Files[name])...)
@@ -61,20 +61,20 @@ func fileDifference(name, old, wanted string) []string {
 	was, is := before.Leaves(), after.Leaves()
 	var out []string
 	for _, key := range slices.Sorted(mapKeys(is, was)) {
-		if from, to := value(was, key), value(is, key); from != to {
+		if from, to := formatItem(was, key), formatItem(is, key); from != to {
 			out = append(out, fmt.Sprintf("%s: %s → %s", key, from, to))
 		}
 	}
 	return out
 }
 
-// value shows an item of a flat configuration.
-func value(items map[string]any, key string) string {
+// formatItem shows an item of a flat configuration.
+func formatItem(items map[string]any, key string) string {
 	v, set := items[key]
 	if !set {
 		return "(unset)"
 	}
-	text := encoded(v)
+	text := encodeValue(v)
 	if len(text) > longestValue {
 		text = strings.ToValidUTF8(text[:longestValue], "") + "…"
 	}

@@ -41,8 +41,8 @@ func TestWhatARolloutChangesIsTold(t *testing.T) {
 			object, err := Target{Record: c.old, Hash: hash}.Object("basic-tikv", "ns", nil)
 			require.NoError(t, err)
 			stored := []appsv1.ControllerRevision{*object}
-			assert.Equal(t, c.says, Target{Record: c.wanted}.Since(hash, stored))
-			assert.Empty(t, Target{Record: c.wanted}.Since("other", stored))
+			assert.Equal(t, c.says, Target{Record: c.wanted}.ChangesSince(hash, stored))
+			assert.Empty(t, Target{Record: c.wanted}.ChangesSince("other", stored))
 		})
 	}
 }

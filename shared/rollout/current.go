@@ -82,7 +82,7 @@ func StartTimeLeft(s observation.Snapshot, i *v1alpha1.Instance) time.Duration {
 		return 0
 	}
 	since := i.CreationTimestamp.Time
-	if ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady); ready != nil {
+	if ready := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady); ready != nil {
 		since = ready.LastTransitionTime.Time
 	}
 	return startTimeout - s.Now.Sub(since)

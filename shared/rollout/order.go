@@ -41,7 +41,7 @@ func RollGate(g v1alpha1.Group, s observation.Snapshot) gate.Result {
 			continue
 		}
 		status := other.GetGroupStatus()
-		c := gate.Current(status.Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
+		c := gate.FindCurrentCondition(status.Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
 		if c == nil || c.Status != metav1.ConditionTrue && !hasArrived(status, c.Reason) {
 			return gate.Result{Message: fmt.Sprintf("%s %s comes first and is not UpToDate: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())}
@@ -80,7 +80,7 @@ func MaySuspend(g v1alpha1.Group, s observation.Snapshot) verdict.Verdict {
 		if !IsBefore(g.GroupKind(), other.GroupKind()) || !other.GetComponentSpec().Suspended || other.GetDeletionTimestamp() != nil {
 			continue
 		}
-		c := gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
+		c := gate.FindCurrentCondition(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
 		if c == nil || c.Status != metav1.ConditionTrue && !HasStopped(c.Reason) {
 			return verdict.Refusef("%s %s has to stop first: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())

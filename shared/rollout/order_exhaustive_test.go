@@ -143,7 +143,7 @@ func (st stage) reconcile(now []turn, at int) (turn, string) {
 	}
 	switch {
 	case is.suspend && is.running:
-		if !MaySuspend(g, s).Allowed() {
+		if !MaySuspend(g, s).IsAllowed() {
 			break
 		}
 		next.running = false

@@ -21,12 +21,12 @@ func TestASuspendedGroupWithoutPodsIsNotWaitedFor(t *testing.T) {
 			other.Spec.Suspended = true
 			other.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: 2}}
 			got := MaySuspend(pd, observation.Snapshot{Groups: []v1alpha1.Group{other}})
-			assert.Equal(t, waits, !got.Allowed(), got.Reason())
+			assert.Equal(t, waits, !got.IsAllowed(), got.Reason())
 			if waits {
 				assert.Contains(t, got.Reason(), "TiDBGroup db has to stop first: kubectl -n ns describe tidbgroup db")
 			}
 			other.Generation = 3
-			assert.False(t, MaySuspend(pd, observation.Snapshot{Groups: []v1alpha1.Group{other}}).Allowed(), "it has not seen its spec yet")
+			assert.False(t, MaySuspend(pd, observation.Snapshot{Groups: []v1alpha1.Group{other}}).IsAllowed(), "it has not seen its spec yet")
 		})
 	}
 }

@@ -52,7 +52,7 @@ func Inputs(g v1alpha1.Group, extra map[string]any) any {
 		spec.Volumes[i].StorageClassName, spec.Volumes[i].VolumeAttributesClassName = nil, nil
 	}
 	inputs := map[string]any{"spec": spec, "extra": extra}
-	if empties := apply.Empties(spec); len(empties) > 0 {
+	if empties := apply.EmptyLiterals(spec); len(empties) > 0 {
 		inputs["empties"] = empties
 	}
 	return inputs

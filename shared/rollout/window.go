@@ -19,7 +19,7 @@ import (
 // CheckUserHolds says which wish of the user holds a disruption back: the order of groups,
 // a pause, the limit of a canary, a maintenance window. Done if none does.
 func CheckUserHolds(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption, revision string) step.Outcome {
-	wishes, edit := g.GetComponentSpec().Disruption, origin.Of(g)
+	wishes, edit := g.GetComponentSpec().Disruption, origin.OfGroup(g)
 	hold := func(format string, args ...any) step.Outcome {
 		return step.Wait(g.GroupKind(), member.WaitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): ", d.Instance.Name, d.Why)+fmt.Sprintf(format, args...))
 	}
@@ -31,9 +31,9 @@ func CheckUserHolds(g v1alpha1.Group, s observation.Snapshot, r component.Render
 	case wishes == nil:
 		return step.Done()
 	case wishes.Paused:
-		return hold("%s postpones it: set it to false to go on: %s", edit.Either("disruption.paused"), edit.Edit())
+		return hold("%s postpones it: set it to false to go on: %s", edit.SharedField("disruption.paused"), edit.Edit())
 	case roll && IsCanaryLimited(g, revision) && CountUpdated(s, revision) >= *wishes.UpdateAtMost:
-		return hold("%s is %d: raise or remove it to go on: %s", edit.Either("disruption.updateAtMost"), *wishes.UpdateAtMost, edit.Edit())
+		return hold("%s is %d: raise or remove it to go on: %s", edit.SharedField("disruption.updateAtMost"), *wishes.UpdateAtMost, edit.Edit())
 	case len(wishes.Windows) > 0:
 		opens, open := nextWindow(wishes.Windows, s.Now)
 		if open {
@@ -55,7 +55,7 @@ func CheckDisruption(d *v1alpha1.Disruption) []string {
 	var problems []string
 	for i, w := range d.Windows {
 		field := fmt.Sprintf("spec.disruption.windows[%d]", i)
-		if _, err := schedule(w); err != nil {
+		if _, err := parseSchedule(w); err != nil {
 			problems = append(problems, fmt.Sprintf("%s: %v: use five fields of cron and an IANA time zone, such as \"0 2 * * 6\" and Europe/Berlin", field, err))
 		}
 		if w.Duration.Duration <= 0 {
@@ -65,8 +65,8 @@ func CheckDisruption(d *v1alpha1.Disruption) []string {
 	return problems
 }
 
-// schedule reads when a window opens.
-func schedule(w v1alpha1.MaintenanceWindow) (cron.Schedule, error) {
+// parseSchedule reads when a window opens.
+func parseSchedule(w v1alpha1.MaintenanceWindow) (cron.Schedule, error) {
 	out, err := timetable.Parse(w.Schedule, w.TimeZone)
 	if errors.Is(err, timetable.ErrZoneInSchedule) {
 		return nil, fmt.Errorf("schedule %q: %w", w.Schedule, err)
@@ -79,7 +79,7 @@ func schedule(w v1alpha1.MaintenanceWindow) (cron.Schedule, error) {
 func nextWindow(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Time, bool) {
 	next := time.Time{}
 	for _, w := range windows {
-		s, err := schedule(w)
+		s, err := parseSchedule(w)
 		if err != nil {
 			continue
 		}

@@ -19,14 +19,14 @@ import (
 // a region in different ones.
 func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone verdict.Reason) {
 	m := storestate.StoreOf(c, first)
-	if c.RestartTogether == "" || !c.TrustPD.Allowed() || m.Store == nil || len(others) == 0 {
+	if c.RestartTogether == "" || !c.TrustPD.IsAllowed() || m.Store == nil || len(others) == 0 {
 		return nil, verdict.Reason{}
 	}
-	if may := isolated(c, nil); !may.Allowed() {
+	if may := peersAreIsolated(c, nil); !may.IsAllowed() {
 		return nil, may.WhyNot()
 	}
 	for _, i := range others {
-		if other := storestate.StoreOf(c, i); other.Store != nil && other.Own.Allowed() && zoneOf(c, *other.Store) == zoneOf(c, *m.Store) {
+		if other := storestate.StoreOf(c, i); other.Store != nil && other.Own.IsAllowed() && zoneOf(c, *other.Store) == zoneOf(c, *m.Store) {
 			with = append(with, i)
 		}
 	}
@@ -38,12 +38,12 @@ func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha
 // cluster works.
 func AllowsBatch(c storestate.State, all []*v1alpha1.Instance) verdict.Verdict {
 	stopped, where := map[string]bool{}, ""
-	if may := storestate.PDKnown(c); !may.Allowed() {
+	if may := storestate.PDKnown(c); !may.IsAllowed() {
 		return may
 	}
 	for _, i := range all {
 		m := storestate.StoreOf(c, i)
-		if !m.Own.Allowed() {
+		if !m.Own.IsAllowed() {
 			return m.Own
 		}
 		if m.Store == nil {
@@ -54,7 +54,7 @@ func AllowsBatch(c storestate.State, all []*v1alpha1.Instance) verdict.Verdict {
 		}
 		where, stopped[m.Store.ID] = zoneOf(c, *m.Store), true
 	}
-	return verdict.All(isolated(c, stopped), othersWork(c, stopped))
+	return verdict.RequireAll(peersAreIsolated(c, stopped), othersWork(c, stopped))
 }
 
 // othersWork says whether every store works beside those that are stopped.
@@ -63,7 +63,7 @@ func othersWork(c storestate.State, stopped map[string]bool) verdict.Verdict {
 		if stopped[other.ID] {
 			continue
 		}
-		if may := works(c, other, member.PodReady, false); !may.Allowed() {
+		if may := storeWorks(c, other, member.PodReady, false); !may.IsAllowed() {
 			return may
 		}
 	}
@@ -78,7 +78,7 @@ func AllowsBatchNow(c storestate.State, all []*v1alpha1.Instance) verdict.Verdic
 	switch _, zone := batchStores(c, all); {
 	case s.RegionsErr != nil:
 		return verdict.Refuse(s.RegionsErr.Error())
-	case !s.RegionsKnown && slices.ContainsFunc(all, s.Lease.HeldBy):
+	case !s.RegionsKnown && slices.ContainsFunc(all, s.Lease.IsHeldBy):
 		return verdict.Refuse("PD has not been asked about its regions yet")
 	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return losesMajority(c, r, zone) }):
 		return verdict.Refusef("a region lacks a peer, or has one that is down or pending, and may need the whole zone: %s region check miss-peer (likewise down-peer, pending-peer)", storestate.PDCtl(c.Group))
@@ -141,15 +141,15 @@ func losesMajority(c storestate.State, r pd.Region, zone map[string]bool) bool {
 		}
 		voters++
 	}
-	comes = comes || voters < replicas(c)
-	half := min(voters, replicas(c))
+	comes = comes || voters < replicaCount(c)
+	half := min(voters, replicaCount(c))
 	return r.LeaderStore == "" || within > 1 || voters-left > half-pd.Majority(half) || comes && left < pd.Majority(voters+1)
 }
 
-// isolated says whether PD's configuration keeps the peers of every region in different
+// peersAreIsolated says whether PD's configuration keeps the peers of every region in different
 // zones, and if not, what to type. stopped are stores that
 // may be down on purpose.
-func isolated(c storestate.State, stopped map[string]bool) verdict.Verdict {
+func peersAreIsolated(c storestate.State, stopped map[string]bool) verdict.Verdict {
 	v, label, order := c.Snapshot.PD, c.RestartTogether, storestate.PDCtl(c.Group)
 	labels, isolation := v.LocationLabels, v.IsolationLevel
 	if label == "" {
@@ -172,7 +172,7 @@ func isolated(c storestate.State, stopped map[string]bool) verdict.Verdict {
 				rule.Group, rule.ID, isolation, label, order, rule.Group, label, label)
 		}
 	}
-	if n := replicas(c); n < minVoters {
+	if n := replicaCount(c); n < minVoters {
 		return verdict.Refusef("PD keeps %d replicas of every region, which cannot do without one: %s config set max-replicas 3", n, order)
 	}
 	return enoughZones(c, labels, isolation, stopped)
@@ -204,8 +204,8 @@ func onlyVoterRule(c storestate.State) (pd.Rule, string) {
 	return *out, ""
 }
 
-// replicas is how many voters PD keeps of a region.
-func replicas(c storestate.State) int {
+// replicaCount is how many voters PD keeps of a region.
+func replicaCount(c storestate.State) int {
 	if c.Snapshot.PD.PlacementRules {
 		if rule, reason := onlyVoterRule(c); reason == "" {
 			return rule.Count
@@ -228,15 +228,15 @@ func enoughZones(c storestate.State, labels []string, isolation string, stopped 
 			found[placement.LabelPlaces(&s, labels)[level]] = true
 		}
 	}
-	if n := replicas(c); len(found) < n {
-		return verdict.Refusef("stores are Up in %s, and PD keeps %d replicas of every region in as many: add stores elsewhere", storestate.Count(len(found), isolation), n)
+	if n := replicaCount(c); len(found) < n {
+		return verdict.Refusef("stores are Up in %s, and PD keeps %d replicas of every region in as many: add stores elsewhere", storestate.FormatCount(len(found), isolation), n)
 	}
 	return verdict.Allow()
 }
 
 // tikvStores returns the stores of the cluster that have voters.
 func tikvStores(c storestate.State) []pd.Store {
-	return slices.DeleteFunc(slices.Clone(c.Snapshot.PD.Stores), pd.Store.LearnersOnly)
+	return slices.DeleteFunc(slices.Clone(c.Snapshot.PD.Stores), pd.Store.HasLearnersOnly)
 }
 
 // zoneOf names the place of a store that the group restarts together: hosts of two

@@ -36,7 +36,7 @@ func RegionsKeepMajority(c storestate.State, i *v1alpha1.Instance) verdict.Verdi
 		return verdict.Allow() // no region has three voters
 	case s.RegionsErr != nil:
 		return verdict.Refuse(s.RegionsErr.Error())
-	case !s.RegionsKnown && s.Lease.HeldBy(i):
+	case !s.RegionsKnown && s.Lease.IsHeldBy(i):
 		return verdict.Refuse("PD has not been asked about its regions yet")
 	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return isAtRisk(r, s.PD, *m.Store, few) }):
 		return verdict.Refuse(describeRegionAtRisk(c))
@@ -48,7 +48,7 @@ func RegionsKeepMajority(c storestate.State, i *v1alpha1.Instance) verdict.Verdi
 // were stopped.
 func RegionsAtRisk(c storestate.State, i *v1alpha1.Instance) []string {
 	m := storestate.StoreOf(c, i)
-	if m.Store == nil || !c.TrustPD.Allowed() {
+	if m.Store == nil || !c.TrustPD.IsAllowed() {
 		return nil
 	}
 	few := isUnreplicated(c, *m.Store)
@@ -67,7 +67,7 @@ func RegionsAtRisk(c storestate.State, i *v1alpha1.Instance) []string {
 // isAtRisk reports whether a region would be left without a majority if a store were
 // stopped. few says that the store is unreplicated.
 func isAtRisk(r pd.Region, view pd.View, on pd.Store, few bool) bool {
-	left, voters := survivors(r, view, on.ID)
+	left, voters := countSurvivors(r, view, on.ID)
 	at := slices.IndexFunc(r.Peers, func(p pd.Peer) bool { return p.StoreID == on.ID })
 	switch {
 	case voters < minVoters && (few || !r.Missing && onTiKV(r, view) < minVoters):
@@ -92,7 +92,7 @@ func isUnreplicated(c storestate.State, on pd.Store) bool {
 	var stores []pd.Store
 	alike := 0
 	for _, s := range view.Stores {
-		if s.LearnersOnly() || s.State == pd.StateOffline {
+		if s.HasLearnersOnly() || s.State == pd.StateOffline {
 			continue
 		}
 		stores = append(stores, s)
@@ -101,7 +101,7 @@ func isUnreplicated(c storestate.State, on pd.Store) bool {
 		}
 	}
 	for _, rules := range placement.Claims(view.Rules) {
-		takers := rules.Takers(stores)
+		takers := rules.VoterStores(stores)
 		if slices.ContainsFunc(takers, func(s pd.Store) bool { return s.ID == on.ID }) {
 			named, most = true, max(most, min(rules.Voters(), len(takers)))
 		}
@@ -116,7 +116,7 @@ func isUnreplicated(c storestate.State, on pd.Store) bool {
 func countVoterStores(c storestate.State) int {
 	n := 0
 	for _, s := range c.Snapshot.PD.Stores {
-		if !s.LearnersOnly() {
+		if !s.HasLearnersOnly() {
 			n++
 		}
 	}
@@ -127,16 +127,16 @@ func countVoterStores(c storestate.State) int {
 func onTiKV(r pd.Region, view pd.View) int {
 	n := 0
 	for _, p := range r.Peers {
-		if s, listed := view.Store(p.StoreID); !listed || !s.LearnersOnly() {
+		if s, listed := view.Store(p.StoreID); !listed || !s.HasLearnersOnly() {
 			n++
 		}
 	}
 	return n
 }
 
-// survivors counts the voters of a region, and those of them that work on other
+// countSurvivors counts the voters of a region, and those of them that work on other
 // stores than one.
-func survivors(r pd.Region, view pd.View, without string) (left, voters int) {
+func countSurvivors(r pd.Region, view pd.View, without string) (left, voters int) {
 	for _, p := range r.Peers {
 		if !p.Voter {
 			continue

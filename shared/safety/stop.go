@@ -16,19 +16,19 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// NotServing implements component.Component: a member adds nothing if it has no pod on a
+// IsNotServing implements component.Component: a member adds nothing if it has no pod on a
 // node, or if PD does not count on it and its process does not run. A process
 // that runs without being ready may only have lost its way to PD for a moment.
 //
 // KV-14: such a member is restarted without a check of the others, so that every mistake
 // can be undone.
-func NotServing(c storestate.State, i *v1alpha1.Instance) bool {
+func IsNotServing(c storestate.State, i *v1alpha1.Instance) bool {
 	if i.Status.PodUID == "" || i.Status.NodeName == "" {
 		return true
 	}
 	m := storestate.StoreOf(c, i)
 	switch {
-	case !c.TrustPD.Allowed(), !m.Own.Allowed():
+	case !c.TrustPD.IsAllowed(), !m.Own.IsAllowed():
 		return false
 	case m.Store == nil:
 		return true
@@ -42,28 +42,28 @@ func NotServing(c storestate.State, i *v1alpha1.Instance) bool {
 // so that it may be stopped.
 func OthersWork(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	m := storestate.StoreOf(c, i)
-	if may := Trusted(c, i); !may.Allowed() {
+	if may := IsTrusted(c, i); !may.IsAllowed() {
 		return may
 	}
 	for _, other := range storestate.OtherStores(c, m) {
-		if may := works(c, other, member.PodStateOf(i), storestate.KnowsRegions(m)); !may.Allowed() {
+		if may := storeWorks(c, other, member.PodStateOf(i), storestate.KnowsRegions(m)); !may.IsAllowed() {
 			return may
 		}
 	}
 	return verdict.Allow()
 }
 
-// Trusted says whether PD and a member's store are known. If not, nothing is done to it whatever
+// IsTrusted says whether PD and a member's store are known. If not, nothing is done to it whatever
 // a user says.
-func Trusted(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
-	return verdict.All(storestate.PDKnown(c), storestate.StoreOf(c, i).Own)
+func IsTrusted(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
+	return verdict.RequireAll(storestate.PDKnown(c), storestate.StoreOf(c, i).Own)
 }
 
-// works says whether a store works, and will, when one that stands so is stopped. One without regions does not matter once PD knows
+// storeWorks says whether a store works, and will, when one that stands so is stopped. One without regions does not matter once PD knows
 // which regions lie where.
-func works(c storestate.State, other pd.Store, than member.PodState, informed bool) verdict.Verdict {
+func storeWorks(c storestate.State, other pd.Store, than member.PodState, informed bool) verdict.Verdict {
 	if other.State == pd.StateUp && other.Regions > 0 {
-		if may := steady(c, other, than); !may.Allowed() {
+		if may := storeStaysUp(c, other, than); !may.IsAllowed() {
 			return may
 		}
 	}
@@ -84,10 +84,10 @@ func works(c storestate.State, other pd.Store, than member.PodState, informed bo
 	return verdict.Refusef("store %s (%s) is %s", other.ID, name, other.State)
 }
 
-// steady says whether a store that PD calls Up counts when a member that stands so is
+// storeStaysUp says whether a store that PD calls Up counts when a member that stands so is
 // stopped. Of members that stand no better than each
 // other either may be restarted: what is pending may be what makes them ready.
-func steady(c storestate.State, store pd.Store, than member.PodState) verdict.Verdict {
+func storeStaysUp(c storestate.State, store pd.Store, than member.PodState) verdict.Verdict {
 	name := storestate.PodName(store)
 	other := c.Snapshot.Find(name)
 	switch {
@@ -113,22 +113,22 @@ func OverrideCommand(i *v1alpha1.Instance) string {
 	return fmt.Sprintf("kubectl -n %s annotate instance %s %s=%s --overwrite", i.Namespace, i.Name, v1alpha1.AnnotationStopAnyway, i.Status.PodUID)
 }
 
-// Overdue turns a restart that has been held back for too long into something that a
+// StallIfOverdue turns a restart that has been held back for too long into something that a
 // user must repair. A region that has been in the way all the time is named, and one
 // that PD is about to replicate is not: while PD works these are others at every
 // moment. Nothing is ever stopped because time has passed.
-func Overdue(c storestate.State, d *component.Disruption, o step.Outcome) step.Outcome {
+func StallIfOverdue(c storestate.State, d *component.Disruption, o step.Outcome) step.Outcome {
 	hold, now := c.Snapshot.Hold, c.Snapshot.Now
-	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != member.Restart || !storestate.PDKnown(c).Allowed() {
+	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != member.Restart || !storestate.PDKnown(c).IsAllowed() {
 		return o
 	}
 	others := OthersWork(c, d.Instance)
 	regions := hold.OlderThan(now, unsafeTimeout)
-	if others.Allowed() && len(regions) == 0 || !others.Allowed() && now.Sub(hold.Since) < unsafeTimeout {
+	if others.IsAllowed() && len(regions) == 0 || !others.IsAllowed() && now.Sub(hold.Since) < unsafeTimeout {
 		return o
 	}
 	unsafe := others.Reason()
-	if others.Allowed() {
+	if others.IsAllowed() {
 		named := strings.Join(regions[:min(len(regions), namedRegions)], ", ")
 		if more := len(regions) - namedRegions; more > 0 {
 			named += fmt.Sprintf(" and %d more", more)

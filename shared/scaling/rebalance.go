@@ -47,13 +47,13 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	}
 	staying, busy, restarts, leaves := 0, false, false, false
 	for _, m := range living {
-		if m.Live.DeletionTimestamp != nil || member.ReplacementReason(g, m.Live).Given() {
+		if m.Live.DeletionTimestamp != nil || member.ReplacementReason(g, m.Live).IsGiven() {
 			return 0, false, none // the one that was added takes the place of that one
 		}
 		staying++
 		leaves = leaves || m.Live.Spec.Retire
 		busy = busy || !m.Live.Spec.Retire && !member.IsSettled(m.Live)
-		restarts = restarts || m.RestartReason.Given()
+		restarts = restarts || m.RestartReason.IsGiven()
 	}
 	surplus := staying - int(g.GetReplicas()+r.Extra)
 	switch {
@@ -65,9 +65,9 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 			return 0, false, none
 		case busy:
 			return 1, true, wait("Instance " + added.Name + " has come so that another one may leave a fuller place, when all are Ready")
-		case r.Spread.Unknown.Given():
+		case r.Spread.Unknown.IsGiven():
 			return 1, true, wait(r.Spread.Unknown.Text())
-		case r.Spread.NoGain.Given():
+		case r.Spread.NoGain.IsGiven():
 			return 1, true, wait(r.Spread.NoGain.Text())
 		}
 		return 0, true, none
@@ -75,9 +75,9 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 		return 0, r.Extra > 0, none // it is one of those that are wanted, if not in place of one that is to come back
 	case r.DatabaseUnknown || surplus != 0 || busy || restarts || leaves:
 		return 0, false, none // that comes first, and is reported by itself
-	case r.Spread.Unknown.Given():
+	case r.Spread.Unknown.IsGiven():
 		return 0, false, wait(r.Spread.Unknown.Text())
-	case !r.Spread.Uneven.Given():
+	case !r.Spread.Uneven.IsGiven():
 		return 0, false, none
 	}
 	if hold := rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: living[0].Live, Verb: member.Remove, Why: r.Spread.Uneven.Text()}, revision); hold.Kind != step.KindDone {

@@ -29,9 +29,9 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 		return i
 	}
 	is := func(all ...*v1alpha1.Instance) []*v1alpha1.Instance { return all }
-	uneven := component.Spread{By: "zone", Uneven: verdict.Because("a has more than b")}
+	uneven := component.Spread{By: "zone", Uneven: verdict.NewReason("a has more than b")}
 	unknown, fruitless := uneven, uneven
-	unknown.Unknown, fruitless.NoGain = verdict.Because("who knows"), verdict.Because("it came to a")
+	unknown.Unknown, fruitless.NoGain = verdict.NewReason("who knows"), verdict.NewReason("it came to a")
 	for name, c := range map[string]struct {
 		instances []*v1alpha1.Instance
 		spread    component.Spread
@@ -45,8 +45,8 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 		"nobody knows":                 {is(old(0), old(1), old(2)), unknown, nil, 0, "who knows"},
 		"PD is silent":                 {is(old(0), old(1), old(2)), unknown, func(_ *v1alpha1.TiKVGroup, _ *observation.Snapshot, r *component.Rendering) { r.DatabaseUnknown = true }, 0, ""},
 		"not while one does not serve": {is(old(0), instancetest.NotReady(old(1)), old(2)), uneven, nil, 0, ""},
-		"not while one leaves":         {is(old(0), instancetest.Retiring(old(1)), old(2)), uneven, nil, 0, ""},
-		"not while one comes back":     {is(old(0), instancetest.Deleted(old(1)), old(2), old(3)), uneven, nil, 0, ""},
+		"not while one leaves":         {is(old(0), instancetest.MarkRetiring(old(1)), old(2)), uneven, nil, 0, ""},
+		"not while one comes back":     {is(old(0), instancetest.MarkDeleted(old(1)), old(2), old(3)), uneven, nil, 0, ""},
 		"not while there are too few":  {is(old(0), old(1)), uneven, nil, 0, ""},
 		"not while there are too many": {is(old(0), old(1), old(2), old(3)), uneven, nil, 0, ""},
 		"not while one is to be restarted": {is(old(0), old(1), old(2)), uneven, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *component.Rendering) {
@@ -73,8 +73,8 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 		"the group grew by one meanwhile": {is(old(0), old(1), old(2), fresh(3)), fruitless, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot, _ *component.Rendering) {
 			g.Spec.Replicas = ptr.To(int32(4))
 		}, 0, ""},
-		"without the new one they lie evenly":        {is(old(0), old(1), old(2), instancetest.NotReady(fresh(3))), component.Spread{By: "zone", Unneeded: true, NoGain: verdict.Because("it came to a")}, nil, 0, ""},
-		"one leaves, and the new one is one of many": {is(old(0), old(1), instancetest.Retiring(old(2)), fresh(3)), fruitless, nil, 0, ""},
+		"without the new one they lie evenly":        {is(old(0), old(1), old(2), instancetest.NotReady(fresh(3))), component.Spread{By: "zone", Unneeded: true, NoGain: verdict.NewReason("it came to a")}, nil, 0, ""},
+		"one leaves, and the new one is one of many": {is(old(0), old(1), instancetest.MarkRetiring(old(2)), fresh(3)), fruitless, nil, 0, ""},
 		"the group shrinks by one meanwhile": {is(old(0), old(1), old(2), fresh(3)), fruitless, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot, _ *component.Rendering) {
 			g.Spec.Replicas = ptr.To(int32(2))
 		}, 1, "it came to a"},
@@ -92,7 +92,7 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 			for _, i := range s.Instances {
 				m := planning.InstanceDiff{Live: i}
 				if i.Spec.Revision == "restart" {
-					m.RestartReason = verdict.Because(i.Spec.Revision)
+					m.RestartReason = verdict.NewReason(i.Spec.Revision)
 				}
 				living = append(living, m)
 			}

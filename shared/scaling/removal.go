@@ -37,7 +37,7 @@ func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering
 	slices.SortStableFunc(staying, removalOrder(g, r, component.Disruption{Verb: member.Remove, Why: why, Revision: revision}))
 	leaving := staying[:surplus]
 	fresh := slices.DeleteFunc(slices.Clone(leaving), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
-	if may := r.Component.AllowsRemoval(leaving); !may.Allowed() && len(fresh) > 0 {
+	if may := r.Component.AllowsRemoval(leaving); !may.IsAllowed() && len(fresh) > 0 {
 		out.Waiting = step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonScaleInRefused, may.Reason())
 		leaving = slices.DeleteFunc(slices.Clone(leaving), func(i *v1alpha1.Instance) bool { return !i.Spec.Retire })
 	}
@@ -54,7 +54,7 @@ func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering
 // member that serves. For a member that needs the Lease this is checked when the Lease is
 // to be taken.
 func addCandidate(out *planning.Removal, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption) {
-	if !r.Component.NeedsLease(d) && !r.Component.NotServing(d.Instance) && !d.Instance.Spec.Retire {
+	if !r.Component.NeedsLease(d) && !r.Component.IsNotServing(d.Instance) && !d.Instance.Spec.Retire {
 		if hold := rollout.CheckUserHolds(g, s, r, d, ""); hold.Kind != step.KindDone {
 			out.Waiting = step.Worst(out.Waiting, hold)
 			return
@@ -82,11 +82,11 @@ func removalOrder(g v1alpha1.Group, r component.Rendering, d component.Disruptio
 			return 0
 		}
 		return cmp.Or(
-			first(func(i *v1alpha1.Instance) bool { return member.VolumeReplacementReason(g, i).Given() }),
+			first(func(i *v1alpha1.Instance) bool { return member.VolumeReplacementReason(g, i).IsGiven() }),
 			first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
 			first(member.IsReplaceRequested),
 			first(member.IsRemovedFirst),
-			first(r.Component.NotServing),
+			first(r.Component.IsNotServing),
 			cmp.Compare(rank(a), rank(b)),
 			cmp.Compare(b.Spec.Slot, a.Spec.Slot),
 		)

@@ -37,6 +37,6 @@ func TestARefusedScaleInTakesNobodyWhoHasNotBegunToLeave(t *testing.T) {
 	g.Name = "kv"
 	g.Spec.Replicas, g.Spec.VolumeReplacement = ptr.To(int32(1)), v1alpha1.ReplaceVolumes
 	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("2Gi"), StorageClassName: ptr.To("fast")}}
-	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.WithVolume(0, "slow", "2Gi"), instancetest.Retiring(instancetest.WithVolume(1, "fast", "2Gi")), instancetest.WithVolume(2, "fast", "2Gi")}}
+	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.WithVolume(0, "slow", "2Gi"), instancetest.MarkRetiring(instancetest.WithVolume(1, "fast", "2Gi")), instancetest.WithVolume(2, "fast", "2Gi")}}
 	assert.Equal(t, []string{"kv-1"}, victims(g, s, component.Rendering{Component: unwilling{}}))
 }

@@ -32,7 +32,7 @@ func PlanReplacements(g v1alpha1.Group, s observation.Snapshot, r component.Rend
 		switch {
 		case i.Spec.Retire:
 			return 0 // that comes first; one that is to be replaced is not missed
-		case !member.ReplacementReason(g, i).Given():
+		case !member.ReplacementReason(g, i).IsGiven():
 			unsettled = unsettled || !member.IsSettled(i)
 		default:
 			old = append(old, i)

@@ -32,9 +32,9 @@ func TestMembersAreReplacedStepByStep(t *testing.T) {
 		"all are old: one more":                            {is(old(0), old(1), old(2)), nil, 1, ""},
 		"the new one starts: nobody leaves":                {is(old(0), old(1), old(2), instancetest.NotReady(fresh(3))), nil, 1, ""},
 		"the new one is Ready: an old one leaves":          {is(old(0), old(1), old(2), fresh(3)), nil, 0, "kv-2"},
-		"it goes on leaving":                               {is(old(0), instancetest.Retiring(old(1)), old(2), fresh(3)), nil, 0, "kv-1"},
-		"also when the new one does not serve any more":    {is(old(0), instancetest.Retiring(old(1)), old(2), instancetest.NotReady(fresh(3))), nil, 0, "kv-1"},
-		"it is being deleted: the next one is made":        {is(old(0), instancetest.Deleted(old(1)), old(2), fresh(3)), nil, 1, "kv-1"},
+		"it goes on leaving":                               {is(old(0), instancetest.MarkRetiring(old(1)), old(2), fresh(3)), nil, 0, "kv-1"},
+		"also when the new one does not serve any more":    {is(old(0), instancetest.MarkRetiring(old(1)), old(2), instancetest.NotReady(fresh(3))), nil, 0, "kv-1"},
+		"it is being deleted: the next one is made":        {is(old(0), instancetest.MarkDeleted(old(1)), old(2), fresh(3)), nil, 1, "kv-1"},
 		"one is left: one more":                            {is(old(0), fresh(3), fresh(4)), nil, 1, ""},
 		"all are new":                                      {is(fresh(3), fresh(4), fresh(5)), nil, 0, ""},
 		"a new one that does not serve is waited for":      {is(old(0), old(1), instancetest.NotReady(fresh(3)), fresh(4)), nil, 1, ""},
@@ -47,7 +47,7 @@ func TestMembersAreReplacedStepByStep(t *testing.T) {
 			g.Spec.Disruption = &v1alpha1.Disruption{Paused: true}
 		}, 0, ""},
 		"not while the group is suspended": {is(old(0), old(1), old(2)), func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Suspended = true }, 0, ""},
-		"set back, the new one leaves and not the retiring one": {is(old(0), instancetest.Retiring(old(1)), old(2), fresh(3)), func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) {
+		"set back, the new one leaves and not the retiring one": {is(old(0), instancetest.MarkRetiring(old(1)), old(2), fresh(3)), func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) {
 			g.Spec.Volumes[0].StorageClassName = ptr.To("slow")
 		}, 0, "kv-3"},
 		"not wanted any more, one too many leaves": {is(old(0), old(1), old(2), fresh(3)), func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.VolumeReplacement = v1alpha1.KeepVolumes }, 0, "kv-3"},

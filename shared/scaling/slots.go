@@ -48,7 +48,7 @@ func PlanSlots(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, 
 	}
 	for _, i := range s.Instances {
 		last = max(last, i.Spec.Slot)
-		if i.DeletionTimestamp != nil && (member.HasMemberFinalizer(i) || member.IsDrained(i)) && workload.IsOwned(g, i) && r.Component.ReplacedWhenDeleted(i) {
+		if i.DeletionTimestamp != nil && (member.HasMemberFinalizer(i) || member.IsDrained(i)) && workload.IsOwned(g, i) && r.Component.IsReplacedWhenDeleted(i) {
 			skip[i.Spec.Slot] = true
 			continue
 		}

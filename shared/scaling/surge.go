@@ -35,7 +35,7 @@ func PlanSurge(in planning.Inputs, living []planning.InstanceDiff) int32 {
 			away = true
 		}
 		d := component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason.Text()}
-		if m.RestartReason.Given() && !in.Rendering.Component.NotServing(m.Live) && rollout.CheckUserHolds(in.Group, in.Snapshot, in.Rendering, d, in.Target.Hash).Kind == step.KindDone {
+		if m.RestartReason.IsGiven() && !in.Rendering.Component.IsNotServing(m.Live) && rollout.CheckUserHolds(in.Group, in.Snapshot, in.Rendering, d, in.Target.Hash).Kind == step.KindDone {
 			due++
 		}
 	}

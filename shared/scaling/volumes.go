@@ -20,7 +20,7 @@ import (
 func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
 	left, first, why := 0, "", ""
 	for _, i := range s.Instances {
-		if mismatch := member.VolumeMismatch(g, i); mismatch.Given() {
+		if mismatch := member.VolumeMismatch(g, i); mismatch.IsGiven() {
 			if left++; left == 1 {
 				first, why = i.Name, mismatch.Text()
 			}
@@ -33,7 +33,7 @@ func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	case left == 0:
 		return step.Done()
 	case !member.ReplacesVolumes(g):
-		edit := origin.Of(g)
+		edit := origin.OfGroup(g)
 		return wait(fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set %s to Replace to have new members take the place of the old ones: %s", first, why, edit.Field("volumeReplacement"), edit.Edit()))
 	}
 	// While a group is suspended, do not wait for a postponed replacement.

@@ -52,16 +52,16 @@ func TestKV25AHundredSilentMembersHoldUpNoReconcile(t *testing.T) {
 	g.Name, g.Namespace = "kv", "shop"
 	api, instances := mute{speak: make(chan struct{})}, strays(100)
 	now := time.Now()
-	m := settings.NewMembers(table(), api, settings.Beside(t.Context()), func() time.Time { return now })
-	running, pending := m.Look(g, instances) // comes back, although nobody answers
+	m := settings.NewMembers(table(), api, settings.RunInBackground(t.Context()), func() time.Time { return now })
+	running, pending := m.Observe(g, instances) // comes back, although nobody answers
 	assert.Empty(t, running)
 	assert.True(t, pending, "nothing is made of the rest yet")
 	now = now.Add(settings.Patience - 1)
 	instances = append(instances, strays(101)[100])
-	_, pending = m.Look(g, instances)
+	_, pending = m.Observe(g, instances)
 	assert.True(t, pending)
 	now = now.Add(1)
-	_, pending = m.Look(g, instances)
+	_, pending = m.Observe(g, instances)
 	assert.False(t, pending, "but not forever, even if others are begun to be asked meanwhile")
 
 	close(api.speak)
@@ -73,7 +73,7 @@ func TestKV25AHundredSilentMembersHoldUpNoReconcile(t *testing.T) {
 		case <-deadline:
 			t.Fatal("they are not heard")
 		}
-		running, _ = m.Look(g, instances)
+		running, _ = m.Observe(g, instances)
 	}
 	assert.Equal(t, map[string]string{"a": "7"}, running["db-99"].Values)
 }
@@ -85,11 +85,11 @@ func TestTheFirstLookOfAnIdleGroupReportsNothing(t *testing.T) {
 	p.restartOperator()
 	p.beside = true
 	seen := p.Snapshot()
-	_, pending := p.members.Look(p.own, seen.Instances)
+	_, pending := p.members.Observe(p.own, seen.Instances)
 	assert.True(t, pending)
 	assert.Len(t, p.begun, 2)
 	p.end(0)
-	_, pending = p.members.Look(p.own, seen.Instances)
+	_, pending = p.members.Observe(p.own, seen.Instances)
 	assert.True(t, pending, "one of them is still being asked")
 	assert.Len(t, p.begun, 1, "none is asked twice")
 	p.end(0)

@@ -35,32 +35,32 @@ type Order struct {
 func (m *Members) Give(ctx context.Context, live client.Reader, recorder events.EventRecorder, g v1alpha1.Group, orders []Order) step.Outcome {
 	worst := step.Done()
 	for _, order := range orders {
-		if o := confirm(ctx, live, order.Instance); o.Kind != step.KindDone {
+		if o := confirmUnchanged(ctx, live, order.Instance); o.Kind != step.KindDone {
 			worst = step.Worst(worst, o)
 			continue
 		}
-		one := m.engage(g, order.Instance)
+		one := m.reserveMember(g, order.Instance)
 		if one == nil {
 			continue
 		}
-		key, about := name(g), g.DeepCopyObject() // the reconcile goes on with its own
+		key, about := groupKey(g), g.DeepCopyObject() // the reconcile goes on with its own
 		order.Instance = order.Instance.DeepCopy()
-		secure := m.connecting(g)
+		secure := m.tlsContext(g)
 		m.begin(func(ctx context.Context) {
 			ctx = secure(ctx)
-			if m.give(ctx, key, order, one) {
-				recorder.Eventf(about, order.Instance, corev1.EventTypeNormal, "ConfigGiven", "Configure", "Instance %s has taken %s while it runs", order.Instance.Name, list(order.Items))
+			if m.appliesOrder(ctx, key, order, one) {
+				recorder.Eventf(about, order.Instance, corev1.EventTypeNormal, "ConfigGiven", "Configure", "Instance %s has taken %s while it runs", order.Instance.Name, joinKeys(order.Items))
 			}
-			m.tell(ctx, key)
+			m.wakeGroup(ctx, key)
 		})
 	}
 	return worst
 }
 
-// confirm looks at an Instance in the API server before its member is given
+// confirmUnchanged looks at an Instance in the API server before its member is given
 // something: a cache that lags may show a mark that has been taken off since, and
 // it would then be unknown what the member runs with.
-func confirm(ctx context.Context, live client.Reader, seen *v1alpha1.Instance) step.Outcome {
+func confirmUnchanged(ctx context.Context, live client.Reader, seen *v1alpha1.Instance) step.Outcome {
 	var there v1alpha1.Instance
 	err := live.Get(ctx, client.ObjectKeyFromObject(seen), &there)
 	switch {
@@ -72,42 +72,42 @@ func confirm(ctx context.Context, live client.Reader, seen *v1alpha1.Instance) s
 	return step.Done()
 }
 
-// engage notes that a member is being given something; nil if it is busy, or
+// reserveMember notes that a member is being given something; nil if it is busy, or
 // another process by now.
-func (m *Members) engage(g v1alpha1.Group, i *v1alpha1.Instance) *runningMember {
+func (m *Members) reserveMember(g v1alpha1.Group, i *v1alpha1.Instance) *runningMember {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	since, ready := member.ReadySince(i)
-	one := m.seen[name(g)][i.Name]
-	if !ready || !one.is(i, since) || !one.known || one.busy {
+	one := m.seen[groupKey(g)][i.Name]
+	if !ready || !one.isProcessOf(i, since) || !one.known || one.busy {
 		return nil
 	}
 	one.busy, one.Giving = true, true
 	return one
 }
 
-// give gives a member what it was ordered to be given, and reports whether it has
+// appliesOrder gives a member what it was ordered to be given, and reports whether it has
 // taken all of it.
-func (m *Members) give(ctx context.Context, g types.NamespacedName, order Order, one *runningMember) bool {
-	if !m.enter(ctx) {
+func (m *Members) appliesOrder(ctx context.Context, g types.NamespacedName, order Order, one *runningMember) bool {
+	if !m.acquiresSlot(ctx) {
 		return false
 	}
-	defer m.leave()
-	if !m.current(g, order.Instance.Name, one) {
+	defer m.releaseSlot()
+	if !m.isCurrent(g, order.Instance.Name, one) {
 		return false // it would reach another process, for which it may be wrong by now
 	}
 	host := order.Instance.Status.PodIP
-	refusal, err := m.take(ctx, host, order.Items)
+	refusal, err := m.sendItems(ctx, host, order.Items)
 	var values map[string]string
 	given := err == nil
 	if given {
-		values, err = m.show(ctx, host)
+		values, err = m.fetchValues(ctx, host)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	one.busy, one.Giving = false, false
 	one.Tried, one.Err = metav1.NewTime(m.now()), err
-	one.Taken, one.Refused = copied(one.Taken), copied(one.Refused)
+	one.Taken, one.Refused = copyMap(one.Taken), copyMap(one.Refused)
 	if !given {
 		// It may have taken them, and not have been able to say so. What it shows is
 		// looked at when it cannot be on its way any more.
@@ -120,18 +120,18 @@ func (m *Members) give(ctx context.Context, g types.NamespacedName, order Order,
 	}
 	one.Values, one.Failed = values, nil
 	clear(one.Refused)
-	m.sort(one, order.Items, refusal)
+	m.classifyItems(one, order.Items, refusal)
 	return err == nil && len(one.Refused) == 0
 }
 
-// current reports whether a process is still the one that runs.
-func (m *Members) current(g types.NamespacedName, instance string, one *runningMember) bool {
+// isCurrent reports whether a process is still the one that runs.
+func (m *Members) isCurrent(g types.NamespacedName, instance string, one *runningMember) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen[g][instance] == one
 }
 
-func (m *Members) take(ctx context.Context, host string, items map[string]Value) (string, error) {
+func (m *Members) sendItems(ctx context.Context, host string, items map[string]Value) (string, error) {
 	texts := m.texts(items)
 	if len(texts) == 0 {
 		return "", nil
@@ -145,19 +145,19 @@ func (m *Members) take(ctx context.Context, host string, items map[string]Value)
 	return refusal, nil
 }
 
-// sort tells the items that a member has taken from those that it has not. Of
+// classifyItems tells the items that a member has taken from those that it has not. Of
 // several items of which one is refused, it may have taken any that it does not
 // show.
-func (m *Members) sort(now *runningMember, items map[string]Value, refusal string) {
+func (m *Members) classifyItems(now *runningMember, items map[string]Value, refusal string) {
 	given := len(m.texts(items))
 	for key, value := range items {
 		item, _ := m.table.Item(key)
-		if item.ignores(value) {
+		if item.ignoresValue(value) {
 			now.Refused[key] = observation.Refusal{Value: value.Plain, Answer: "it would accept " + value.Text + " and ignore it"}
 			continue
 		}
 		has, shown := now.Values[key]
-		refused := observation.Refusal{Value: value.Plain, Answer: short(refusal)}
+		refused := observation.Refusal{Value: value.Plain, Answer: shortenAnswer(refusal)}
 		switch {
 		case shown && has == value.Plain:
 			continue
@@ -165,7 +165,7 @@ func (m *Members) sort(now *runningMember, items map[string]Value, refusal strin
 			now.Taken[key] = value.Plain
 			continue
 		case refusal == "":
-			refused.Answer = short("it accepted the change, but has " + has)
+			refused.Answer = shortenAnswer("it accepted the change, but has " + has)
 		case item.Blind && given > 1:
 			refused.Uncertain = true
 			delete(now.Taken, key)
@@ -179,7 +179,7 @@ func (m *Members) texts(items map[string]Value) map[string]string {
 	out := map[string]string{}
 	for key, value := range items {
 		item, _ := m.table.Item(key)
-		if item.ignores(value) {
+		if item.ignoresValue(value) {
 			continue
 		}
 		name := item.Name
@@ -191,12 +191,12 @@ func (m *Members) texts(items map[string]Value) map[string]string {
 	return out
 }
 
-func list(items map[string]Value) string {
+func joinKeys(items map[string]Value) string {
 	return strings.Join(slices.Sorted(maps.Keys(items)), ", ")
 }
 
-// short returns the beginning of an answer on one line.
-func short(answer string) string {
+// shortenAnswer returns the beginning of an answer on one line.
+func shortenAnswer(answer string) string {
 	answer = strings.Join(strings.Fields(answer), " ")
 	if len(answer) > maxAnswer {
 		answer = strings.ToValidUTF8(answer[:maxAnswer], "") + "..."
@@ -204,8 +204,8 @@ func short(answer string) string {
 	return answer
 }
 
-// copied returns a copy of a map that has been handed out.
-func copied[V any](m map[string]V) map[string]V {
+// copyMap returns a copy of a map that has been handed out.
+func copyMap[V any](m map[string]V) map[string]V {
 	out := make(map[string]V, len(m))
 	maps.Copy(out, m)
 	return out

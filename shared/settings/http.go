@@ -38,7 +38,7 @@ type Port int32
 
 // URL of a path at a host, as the requests of a context connect.
 func (p Port) URL(ctx context.Context, host, path string) string {
-	return httpclient.Scheme(httpclient.TLSOf(ctx)) + "://" + net.JoinHostPort(host, strconv.Itoa(int(p))) + path
+	return httpclient.Scheme(httpclient.TLSFromContext(ctx)) + "://" + net.JoinHostPort(host, strconv.Itoa(int(p))) + path
 }
 
 // Get decodes the JSON document at a path.
@@ -65,15 +65,15 @@ func (p Port) Text(ctx context.Context, host, path string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// do makes one request, and reads at most so many bytes of what is answered with 200,
+// sendRequest makes one request, and reads at most so many bytes of what is answered with 200,
 // the beginning of any other answer.
-func do(request *http.Request, most int64) (*http.Response, []byte, error) {
+func sendRequest(request *http.Request, most int64) (*http.Response, []byte, error) {
 	// Members are asked at the addresses of their pods.
-	transport := httpclient.Over(httpclient.Transport(""), httpclient.TLSOf(request.Context()))
+	transport := httpclient.SetTLS(httpclient.NewTransport(""), httpclient.TLSFromContext(request.Context()))
 	defer transport.CloseIdleConnections()
 	response, err := httpclient.New(transport).Do(request)
 	if err != nil {
-		return nil, nil, errors.New(cause.Of(err))
+		return nil, nil, errors.New(cause.Describe(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
@@ -85,13 +85,13 @@ func do(request *http.Request, most int64) (*http.Response, []byte, error) {
 	case errors.Is(err, httpclient.ErrTooLong):
 		return nil, nil, err
 	case err != nil:
-		return nil, nil, errors.New(cause.Of(err))
+		return nil, nil, errors.New(cause.Describe(err))
 	}
 	return response, body, nil
 }
 
-// said is the status of an answer. Its own phrase is what the member likes it to be.
-func said(response *http.Response) string {
+// statusText is the status of an answer. Its own phrase is what the member likes it to be.
+func statusText(response *http.Response) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)))
 }
 
@@ -102,14 +102,14 @@ func (p Port) read(ctx context.Context, host, path string, most int64) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("build request to %s: %w", url, err)
 	}
-	response, out, err := do(request, most) //nolint:bodyclose // do has read and closed it
+	response, out, err := sendRequest(request, most) //nolint:bodyclose // do has read and closed it
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("get %s: %w", url, err)
 	case response.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("get %s: %w", url, ErrNotFound)
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("get %s: %s", url, said(response))
+		return nil, fmt.Errorf("get %s: %s", url, statusText(response))
 	}
 	return out, nil
 }
@@ -134,14 +134,14 @@ func (Port) send(ctx context.Context, method, url, contentType, body string) (st
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	response, answer, err := do(request, maxDocument) //nolint:bodyclose // do has read and closed it
+	response, answer, err := sendRequest(request, maxDocument) //nolint:bodyclose // do has read and closed it
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%s to %s: %w", strings.ToLower(method), url, err)
 	case response.StatusCode == http.StatusOK:
 		return "", nil
 	case len(answer) == 0:
-		return said(response), nil
+		return statusText(response), nil
 	}
-	return strings.TrimSpace(said(response) + ": " + string(answer)), nil
+	return strings.TrimSpace(statusText(response) + ": " + string(answer)), nil
 }

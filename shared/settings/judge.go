@@ -54,17 +54,17 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 	case !known:
 		return component.ConfigProgress{Outcome: step.Wait("status port", askAgain, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is being asked what configuration it runs with")}
 	case seen.Err != nil:
-		return component.ConfigProgress{Outcome: step.After(j.left(seen, askAgain), v1alpha1.ReasonRequestFailed, j.unreachable(i, seen.Err))}
+		return component.ConfigProgress{Outcome: step.RetryAfter(j.retryDelay(seen, askAgain), v1alpha1.ReasonRequestFailed, j.describeUnreachable(i, seen.Err))}
 	}
 	given := component.ConfigProgress{Outcome: step.Done()}
-	dropped := j.Table.dropped(others, wanted)
+	dropped := j.Table.droppedItems(others, wanted)
 	for _, key := range slices.Sorted(maps.Keys(dropped)) {
-		if j.kept(seen, key, dropped[key]) {
-			given.Stuck = verdict.Because(key + " goes back to its default")
+		if j.mayRunWith(seen, key, dropped[key]) {
+			given.Stuck = verdict.NewReason(key + " goes back to its default")
 			break
 		}
 	}
-	lacks := j.lacks(seen, j.Table.differing(others, wanted))
+	lacks := j.missingItems(seen, j.Table.differingItems(others, wanted))
 	if len(lacks) == 0 {
 		if seen.Giving {
 			// It was ordered for other files, and may still arrive.
@@ -73,47 +73,47 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 		return given
 	}
 	given.Apply = !seen.Giving
-	given.Outcome = step.Wait("status port", time.Minute, v1alpha1.ReasonConfigPending, fmt.Sprintf("Instance %s is given %s", i.Name, list(lacks)))
-	refused, answer := refusals(seen, lacks)
+	given.Outcome = step.Wait("status port", time.Minute, v1alpha1.ReasonConfigPending, fmt.Sprintf("Instance %s is given %s", i.Name, joinKeys(lacks)))
+	refused, answer := findRefusals(seen, lacks)
 	switch {
 	case len(refused) == 0 && seen.Failed != nil:
-		given.Outcome = step.After(askAgain, v1alpha1.ReasonRequestFailed, j.unreachable(i, seen.Failed))
+		given.Outcome = step.RetryAfter(askAgain, v1alpha1.ReasonRequestFailed, j.describeUnreachable(i, seen.Failed))
 		return given
 	case len(refused) == 0:
 		return given
 	}
 	given.Apply = given.Apply && j.Now.Sub(seen.Tried.Time) >= tryAgain
 	given.Outcome = step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("Instance %s does not take %s while it runs (%s): set it back, or set %s to %s: %s",
-		i.Name, strings.Join(refused, ", "), answer, j.edit().Field("configUpdate"), v1alpha1.RestartForConfig, j.edit().Edit()))
-	given.Outcome.After = j.left(seen, tryAgain)
+		i.Name, strings.Join(refused, ", "), answer, j.groupOrigin().Field("configUpdate"), v1alpha1.RestartForConfig, j.groupOrigin().Edit()))
+	given.Outcome.After = j.retryDelay(seen, tryAgain)
 	return given
 }
 
-// left returns how long it is until a member is turned to again. One that is being
+// retryDelay returns how long it is until a member is turned to again. One that is being
 // asked or given something at the moment wakes the group up.
-func (j Judge) left(seen observation.RunningConfig, again time.Duration) time.Duration {
+func (j Judge) retryDelay(seen observation.RunningConfig, again time.Duration) time.Duration {
 	if left := again - j.Now.Sub(seen.Tried.Time); left > 0 {
 		return left
 	}
 	return askAgain
 }
 
-// unreachable says why a member cannot be asked, or given something, and the way round it.
-func (j Judge) unreachable(i *v1alpha1.Instance, err error) string {
+// describeUnreachable says why a member cannot be asked, or given something, and the way round it.
+func (j Judge) describeUnreachable(i *v1alpha1.Instance, err error) string {
 	round := fmt.Sprintf("have it restarted: kubectl -n %s annotate instance %s %s=$(date +%%s) --overwrite", i.Namespace, i.Name, v1alpha1.AnnotationRestart)
 	if j.Policy == v1alpha1.ConfigOnline && i.Spec.Revision != j.Group.GetGroupStatus().UpdateRevision {
-		round = fmt.Sprintf("set %s to %s: %s", j.edit().Field("configUpdate"), v1alpha1.RestartForConfig, j.edit().Edit())
+		round = fmt.Sprintf("set %s to %s: %s", j.groupOrigin().Field("configUpdate"), v1alpha1.RestartForConfig, j.groupOrigin().Edit())
 	}
 	return fmt.Sprintf("Instance %s %v: see kubectl -n %s logs %s, or %s", i.Name, err, i.Namespace, i.Name, round)
 }
 
-// edit is where the group is edited.
-func (j Judge) edit() origin.Origin { return origin.Of(j.Group) }
+// groupOrigin is where the group is edited.
+func (j Judge) groupOrigin() origin.Origin { return origin.OfGroup(j.Group) }
 
-// refusals names those of some items that a member has refused, and its answer.
+// findRefusals names those of some items that a member has refused, and its answer.
 // Of several that it was given at once, those that it may have taken all the same
 // are named only if it is unsure of all.
-func refusals(seen observation.RunningConfig, lacks map[string]Value) (items []string, answer string) {
+func findRefusals(seen observation.RunningConfig, lacks map[string]Value) (items []string, answer string) {
 	var unsure []string
 	for _, key := range slices.Sorted(maps.Keys(lacks)) {
 		r, was := seen.Refused[key]
@@ -134,8 +134,8 @@ func refusals(seen observation.RunningConfig, lacks map[string]Value) (items []s
 	return items, answer
 }
 
-// lacks returns those of some items that a member does not run with.
-func (j Judge) lacks(seen observation.RunningConfig, items map[string]Value) map[string]Value {
+// missingItems returns those of some items that a member does not run with.
+func (j Judge) missingItems(seen observation.RunningConfig, items map[string]Value) map[string]Value {
 	out := map[string]Value{}
 	for key, value := range items {
 		has, shown := seen.Values[key]
@@ -149,9 +149,9 @@ func (j Judge) lacks(seen observation.RunningConfig, items map[string]Value) map
 	return out
 }
 
-// kept reports whether a member may still run with any of some values of an item.
+// mayRunWith reports whether a member may still run with any of some values of an item.
 // Of what it does not show, it does not run with what it has certainly refused.
-func (j Judge) kept(seen observation.RunningConfig, key string, values []Value) bool {
+func (j Judge) mayRunWith(seen observation.RunningConfig, key string, values []Value) bool {
 	item, _ := j.Table.Item(key)
 	has, shown := seen.Values[key]
 	_, taken := seen.Taken[key]
@@ -170,7 +170,7 @@ func (j Judge) Orders(updates []component.ConfigUpdate) []Order {
 	var out []Order
 	for _, update := range updates {
 		seen := j.Running[update.Instance.Name]
-		out = append(out, Order{Instance: update.Instance, Items: j.lacks(seen, j.Table.differing(update.Others, update.Wanted))})
+		out = append(out, Order{Instance: update.Instance, Items: j.missingItems(seen, j.Table.differingItems(update.Others, update.Wanted))})
 	}
 	return out
 }

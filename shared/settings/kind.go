@@ -39,9 +39,9 @@ func (k Kind) scalar(value leaf) string {
 	return ""
 }
 
-// Plain returns the one form of a value. What is no value of the kind is left as
+// Normalize returns the one form of a value. What is no value of the kind is left as
 // it is: the member will say what it thinks of it.
-func (k Kind) Plain(text string) string {
+func (k Kind) Normalize(text string) string {
 	switch k {
 	case Number:
 		if n, err := strconv.ParseFloat(text, 64); err == nil {
@@ -52,11 +52,11 @@ func (k Kind) Plain(text string) string {
 			return strconv.FormatBool(b)
 		}
 	case Size:
-		if n, ok := measure(text, "B", sizes()); ok {
+		if n, ok := parseQuantity(text, "B", sizeUnits()); ok {
 			return strconv.FormatFloat(n, 'f', 0, 64)
 		}
 	case Duration:
-		if n, ok := measure(text, "ms", durations()); ok {
+		if n, ok := parseQuantity(text, "ms", durationUnits()); ok {
 			return strconv.FormatFloat(n, 'f', 0, 64)
 		}
 	case Text:
@@ -65,16 +65,16 @@ func (k Kind) Plain(text string) string {
 	return text
 }
 
-// shown returns the one form of a value that a member shows, as JSON has it.
-func (k Kind) shown(value any) string {
+// normalizeJSON returns the one form of a value that a member shows, as JSON has it.
+func (k Kind) normalizeJSON(value any) string {
 	if n, ok := value.(float64); ok {
-		return k.Plain(strconv.FormatFloat(n, 'f', -1, 64))
+		return k.Normalize(strconv.FormatFloat(n, 'f', -1, 64))
 	}
-	return k.Plain(fmt.Sprint(value))
+	return k.Normalize(fmt.Sprint(value))
 }
 
-// sizes are the units of a Size in bytes.
-func sizes() map[string]float64 {
+// sizeUnits are the units of a Size in bytes.
+func sizeUnits() map[string]float64 {
 	out := map[string]float64{"": 1, "b": 1}
 	unit := 1.0
 	for _, letter := range []string{"k", "m", "g", "t", "p"} {
@@ -84,16 +84,16 @@ func sizes() map[string]float64 {
 	return out
 }
 
-// durations are the units of a Duration in microseconds.
-func durations() map[string]float64 {
+// durationUnits are the units of a Duration in microseconds.
+func durationUnits() map[string]float64 {
 	micro := func(d time.Duration) float64 { return float64(d / time.Microsecond) }
 	return map[string]float64{
 		"us": 1, "ms": micro(time.Millisecond), "s": micro(time.Second), "m": micro(time.Minute), "h": micro(time.Hour), "d": micro(24 * time.Hour),
 	}
 }
 
-// measure adds up a text of numbers and units. A number alone is of the unit bare.
-func measure(text, bare string, units map[string]float64) (float64, bool) {
+// parseQuantity adds up a text of numbers and units. A number alone is of the unit bare.
+func parseQuantity(text, bare string, units map[string]float64) (float64, bool) {
 	rest, sum := strings.ToLower(strings.TrimSpace(text)), 0.0
 	if _, err := strconv.ParseFloat(rest, 64); err == nil {
 		rest += strings.ToLower(bare)

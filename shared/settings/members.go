@@ -44,8 +44,8 @@ type API interface {
 // with the operator.
 type Begin func(work func(ctx context.Context))
 
-// Beside begins work until a context ends.
-func Beside(ctx context.Context) Begin {
+// RunInBackground begins work until a context ends.
+func RunInBackground(ctx context.Context) Begin {
 	return func(work func(ctx context.Context)) { go work(ctx) }
 }
 
@@ -86,15 +86,15 @@ func NewMembers(table Table, api API, begin Begin, now func() time.Time) *Member
 	}
 }
 
-// Over has the members of a group connected to over TLS if there is a configuration for
+// WithTLS has the members of a group connected to over TLS if there is a configuration for
 // it.
-func (m *Members) Over(config func(g v1alpha1.Group) *tls.Config) *Members {
+func (m *Members) WithTLS(config func(g v1alpha1.Group) *tls.Config) *Members {
 	m.tls = config
 	return m
 }
 
-// connecting returns a context in which the members of a group are connected to.
-func (m *Members) connecting(g v1alpha1.Group) func(context.Context) context.Context {
+// tlsContext returns a context in which the members of a group are connected to.
+func (m *Members) tlsContext(g v1alpha1.Group) func(context.Context) context.Context {
 	if m.tls == nil {
 		return func(ctx context.Context) context.Context { return ctx }
 	}
@@ -105,24 +105,24 @@ func (m *Members) connecting(g v1alpha1.Group) func(context.Context) context.Con
 // Answers reports which groups have an answer.
 func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
 
-// Look returns what the running members of a group that may run with something
+// Observe returns what the running members of a group that may run with something
 // else than their files say run with, as far as that is known. It has those asked
 // that it does not know or whose process is another one by now, and forgets those
 // that run with their files. Pending says that some have just begun to be asked:
 // nothing should be made of the rest before they have answered, or Patience is over.
-func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (running map[string]observation.RunningConfig, pending bool) {
-	for _, ask := range m.unasked(g, instances) {
+func (m *Members) Observe(g v1alpha1.Group, instances []*v1alpha1.Instance) (running map[string]observation.RunningConfig, pending bool) {
+	for _, ask := range m.planRequests(g, instances) {
 		m.begin(ask)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key, unknown := name(g), false
+	key, unknown := groupKey(g), false
 	running = map[string]observation.RunningConfig{}
 	for _, i := range instances {
 		since, ready := member.ReadySince(i)
 		one := m.seen[key][i.Name]
 		switch {
-		case !ready || !one.is(i, since):
+		case !ready || !one.isProcessOf(i, since):
 		case one.known:
 			running[i.Name] = one.RunningConfig
 		default:
@@ -139,13 +139,13 @@ func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (runnin
 	return running, unknown && m.now().Sub(held) < Patience
 }
 
-// unasked notes which processes there are, and returns the work of asking those
+// planRequests notes which processes there are, and returns the work of asking those
 // that are to be asked now.
-func (m *Members) unasked(g v1alpha1.Group, instances []*v1alpha1.Instance) []func(context.Context) {
+func (m *Members) planRequests(g v1alpha1.Group, instances []*v1alpha1.Instance) []func(context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before, after := m.seen[name(g)], map[string]*runningMember{}
-	secure := m.connecting(g)
+	before, after := m.seen[groupKey(g)], map[string]*runningMember{}
+	secure := m.tlsContext(g)
 	var work []func(context.Context)
 	for _, i := range instances {
 		one := before[i.Name]
@@ -158,35 +158,35 @@ func (m *Members) unasked(g v1alpha1.Group, instances []*v1alpha1.Instance) []fu
 		case !ready:
 			after[i.Name] = one // its Instance may only be ahead of its status
 			continue
-		case !one.is(i, since):
+		case !one.isProcessOf(i, since):
 			one = &runningMember{RunningConfig: observation.RunningConfig{Pod: i.Status.PodUID, Since: since}}
 		}
 		after[i.Name] = one
 		if !one.busy && (!one.known || one.Err != nil && m.now().Sub(one.Tried.Time) >= askAgain) {
 			one.busy = true
-			key, host := name(g), i.Status.PodIP
+			key, host := groupKey(g), i.Status.PodIP
 			work = append(work, func(ctx context.Context) { m.ask(secure(ctx), key, host, one) })
 		}
 	}
-	m.seen[name(g)] = after
+	m.seen[groupKey(g)] = after
 	if len(after) == 0 {
-		delete(m.seen, name(g))
+		delete(m.seen, groupKey(g))
 	}
 	return work
 }
 
-// is reports whether it is the process that an Instance speaks of.
-func (one *runningMember) is(i *v1alpha1.Instance, since metav1.Time) bool {
+// isProcessOf reports whether it is the process that an Instance speaks of.
+func (one *runningMember) isProcessOf(i *v1alpha1.Instance, since metav1.Time) bool {
 	return one != nil && one.Pod == i.Status.PodUID && one.Since.Equal(&since)
 }
 
 // ask asks a member what it runs with. That it is still unreachable wakes no reconcile.
 func (m *Members) ask(ctx context.Context, g types.NamespacedName, host string, one *runningMember) {
-	if !m.enter(ctx) {
+	if !m.acquiresSlot(ctx) {
 		return
 	}
-	defer m.leave()
-	values, err := m.show(ctx, host)
+	defer m.releaseSlot()
+	values, err := m.fetchValues(ctx, host)
 	if ctx.Err() != nil {
 		return // the operator ends, and the next one asks again
 	}
@@ -196,12 +196,12 @@ func (m *Members) ask(ctx context.Context, g types.NamespacedName, host string, 
 	one.Values, one.Err, one.Tried = values, err, metav1.NewTime(m.now())
 	m.mu.Unlock()
 	if news {
-		m.tell(ctx, g)
+		m.wakeGroup(ctx, g)
 	}
 }
 
-// show returns the values of the items that a member shows.
-func (m *Members) show(ctx context.Context, host string) (map[string]string, error) {
+// fetchValues returns the values of the items that a member shows.
+func (m *Members) fetchValues(ctx context.Context, host string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	document, err := m.api.Show(ctx, host)
@@ -210,15 +210,15 @@ func (m *Members) show(ctx context.Context, host string) (map[string]string, err
 	}
 	values := map[string]string{}
 	for _, item := range m.table.Items {
-		if value, shown := lookup(document, item.Key); shown && !item.Blind {
-			values[item.Key] = item.Kind.shown(value)
+		if value, shown := lookupValue(document, item.Key); shown && !item.Blind {
+			values[item.Key] = item.Kind.normalizeJSON(value)
 		}
 	}
 	return values, nil
 }
 
-// enter waits for its turn to call a member; false if the operator ends first.
-func (m *Members) enter(ctx context.Context) bool {
+// acquiresSlot waits for its turn to call a member; false if the operator ends first.
+func (m *Members) acquiresSlot(ctx context.Context) bool {
 	select {
 	case m.slots <- struct{}{}:
 		return true
@@ -227,10 +227,10 @@ func (m *Members) enter(ctx context.Context) bool {
 	}
 }
 
-func (m *Members) leave() { <-m.slots }
+func (m *Members) releaseSlot() { <-m.slots }
 
-// tell wakes a group up.
-func (m *Members) tell(ctx context.Context, g types.NamespacedName) {
+// wakeGroup wakes a group up.
+func (m *Members) wakeGroup(ctx context.Context, g types.NamespacedName) {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}}
 	select {
 	case m.wake <- event.GenericEvent{Object: object}:
@@ -238,12 +238,12 @@ func (m *Members) tell(ctx context.Context, g types.NamespacedName) {
 	}
 }
 
-func name(g v1alpha1.Group) types.NamespacedName {
+func groupKey(g v1alpha1.Group) types.NamespacedName {
 	return types.NamespacedName{Namespace: g.GetNamespace(), Name: g.GetName()}
 }
 
-// lookup returns the value below a document at a key with dots.
-func lookup(document map[string]any, key string) (any, bool) {
+// lookupValue returns the value below a document at a key with dots.
+func lookupValue(document map[string]any, key string) (any, bool) {
 	value, found, err := unstructured.NestedFieldNoCopy(document, strings.Split(key, ".")...)
 	return value, err == nil && found && value != nil
 }

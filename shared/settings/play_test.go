@@ -210,7 +210,7 @@ func (p *play) render() (corev1.PodTemplateSpec, error) {
 
 // reconcile is one reconcile of the group's operator, from what it saw.
 func (p *play) reconcile(seen observation.Snapshot) planning.Plan {
-	seen.Running, seen.RunningPending = p.members.Look(p.own, seen.Instances)
+	seen.Running, seen.RunningPending = p.members.Observe(p.own, seen.Instances)
 	if seen.RunningPending {
 		return planning.Plan{Outcome: step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "pending")}
 	}
@@ -223,7 +223,7 @@ func (p *play) reconcile(seen observation.Snapshot) planning.Plan {
 	})
 	assert.NoError(p.t, err)
 	plan.Outcome = step.Worst(plan.Outcome, plan.ConfigOutcome)
-	p.Carry(seen, plan)
+	p.ExecutePlan(seen, plan)
 	p.giveUp(plan)
 	plan.Outcome = step.Worst(p.members.Give(context.Background(), server{Simulation: p.Simulation}, events.NewFakeRecorder(100), p.own, judge.Orders(plan.ConfigUpdates)), plan.Outcome)
 	p.Report(seen, plan)
@@ -320,7 +320,7 @@ func (p *play) check() {
 // calm is a component whose members keep nothing that others need.
 type calm struct{ seen []*v1alpha1.Instance }
 
-func (calm) NotServing(i *v1alpha1.Instance) bool                { return !member.WasReady(i) }
+func (calm) IsNotServing(i *v1alpha1.Instance) bool              { return !member.WasReady(i) }
 func (calm) Rank(d component.Disruption) int                     { return int(d.Instance.Spec.Slot) }
 func (calm) NeedsLease(component.Disruption) bool                { return false }
 func (calm) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
@@ -328,7 +328,7 @@ func (calm) LeaderCount(*v1alpha1.Instance) int                  { return 0 }
 func (calm) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict  { return verdict.Allow() }
 func (calm) MaxConcurrentRemovals() int                          { return 1 }
 func (calm) RestartsWhenDeleted(*v1alpha1.Instance) bool         { return false }
-func (calm) ReplacedWhenDeleted(*v1alpha1.Instance) bool         { return false }
+func (calm) IsReplacedWhenDeleted(*v1alpha1.Instance) bool       { return false }
 func (calm) ReasonDead(*v1alpha1.Instance) verdict.Reason        { return verdict.Reason{} }
 func (calm) Prepare(component.Disruption, time.Time) component.Preparation {
 	return component.Preparation{Ready: true}

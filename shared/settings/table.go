@@ -24,8 +24,8 @@ type Item struct {
 	Ignored string
 }
 
-// ignores reports whether a member says yes to a value of an item, and ignores it.
-func (i Item) ignores(value Value) bool { return i.Ignored != "" && value.Plain == i.Ignored }
+// ignoresValue reports whether a member says yes to a value of an item, and ignores it.
+func (i Item) ignoresValue(value Value) bool { return i.Ignored != "" && value.Plain == i.Ignored }
 
 // Table is the closed list of such items of a component, in the one file that it
 // has.
@@ -47,16 +47,16 @@ func (t Table) Item(key string) (Item, bool) {
 // run: if only items of the table differ, and none is taken away. What a member would have
 // by default, only the member knows.
 func (t Table) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
-	for _, name := range slices.Sorted(maps.Keys(merged(old, wanted))) {
+	for _, name := range slices.Sorted(maps.Keys(mergeMaps(old, wanted))) {
 		if name != t.File && old[name] != wanted[name] {
 			return verdict.Refuse("file " + name)
 		}
 	}
-	before, after := leaves(old[t.File]), leaves(wanted[t.File])
+	before, after := parseLeaves(old[t.File]), parseLeaves(wanted[t.File])
 	if before == nil || after == nil {
 		return verdict.Refuse("file " + t.File)
 	}
-	for _, key := range slices.Sorted(maps.Keys(merged(before, after))) {
+	for _, key := range slices.Sorted(maps.Keys(mergeMaps(before, after))) {
 		value, stays := after[key]
 		was, had := before[key]
 		item, known := t.Item(key)
@@ -77,9 +77,9 @@ func (t Table) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 // which two spellings of it are the same.
 type Value struct{ Text, Plain string }
 
-// differing returns the items of the table that wanted files name and any of the
+// differingItems returns the items of the table that wanted files name and any of the
 // others does not, or names with another value.
-func (t Table) differing(others []map[string]string, wanted map[string]string) map[string]Value {
+func (t Table) differingItems(others []map[string]string, wanted map[string]string) map[string]Value {
 	out := map[string]Value{}
 	values := t.values(wanted)
 	for _, other := range others {
@@ -93,9 +93,9 @@ func (t Table) differing(others []map[string]string, wanted map[string]string) m
 	return out
 }
 
-// dropped returns the items of the table that any of some files names and the
+// droppedItems returns the items of the table that any of some files names and the
 // wanted ones do not, with all the values that they had.
-func (t Table) dropped(others []map[string]string, wanted map[string]string) map[string][]Value {
+func (t Table) droppedItems(others []map[string]string, wanted map[string]string) map[string][]Value {
 	out := map[string][]Value{}
 	values := t.values(wanted)
 	for _, other := range others {
@@ -111,10 +111,10 @@ func (t Table) dropped(others []map[string]string, wanted map[string]string) map
 // values returns the items of the table that files name.
 func (t Table) values(files map[string]string) map[string]Value {
 	out := map[string]Value{}
-	for key, leaf := range leaves(files[t.File]) {
+	for key, leaf := range parseLeaves(files[t.File]) {
 		if item, known := t.Item(key); known {
 			if text := item.Kind.scalar(leaf); text != "" {
-				out[key] = Value{Text: text, Plain: item.Kind.Plain(text)}
+				out[key] = Value{Text: text, Plain: item.Kind.Normalize(text)}
 			}
 		}
 	}
@@ -126,8 +126,8 @@ type leaf struct {
 	kind, text string
 }
 
-// leaves returns the values of a TOML text by their keys, nil if it is none.
-func leaves(text string) map[string]leaf {
+// parseLeaves returns the values of a TOML text by their keys, nil if it is none.
+func parseLeaves(text string) map[string]leaf {
 	tree, err := tomlconfig.Parse("file", text)
 	if err != nil {
 		return nil
@@ -139,7 +139,7 @@ func leaves(text string) map[string]leaf {
 	return out
 }
 
-func merged[V any](a, b map[string]V) map[string]V {
+func mergeMaps[V any](a, b map[string]V) map[string]V {
 	out := maps.Clone(a)
 	if out == nil {
 		out = map[string]V{}

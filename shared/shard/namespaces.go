@@ -30,8 +30,8 @@ type namespaces struct {
 	newest *Scope
 }
 
-// watch begins to watch the namespaces of a shard, names only, and returns when all are known.
-func watch(ctx context.Context, cfg *rest.Config, shard string) (*namespaces, error) {
+// watchNamespaces begins to watch the namespaces of a shard, names only, and returns when all are known.
+func watchNamespaces(ctx context.Context, cfg *rest.Config, shard string) (*namespaces, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("watch namespaces: %w", err)
@@ -89,7 +89,7 @@ func (n *namespaces) set(object any, has bool) {
 	} else {
 		delete(n.names, name)
 		if n.newest != nil {
-			n.newest.left(name)
+			n.newest.removeNamespace(name)
 		}
 	}
 	select {

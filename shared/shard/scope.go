@@ -73,8 +73,8 @@ func (s *Scope) enter(namespace string) context.Context {
 	return within
 }
 
-// left takes a namespace out.
-func (s *Scope) left(namespace string) {
+// removeNamespace takes a namespace out.
+func (s *Scope) removeNamespace(namespace string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if leave := s.leave[namespace]; leave != nil {
@@ -82,8 +82,8 @@ func (s *Scope) left(namespace string) {
 	}
 }
 
-// released are the namespaces that have left and in which something was reconciled.
-func (s *Scope) released() []string {
+// releasedNamespaces are the namespaces that have left and in which something was reconciled.
+func (s *Scope) releasedNamespaces() []string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	var out []string

@@ -32,21 +32,21 @@ func TestP12NothingIsReconciledOutsideOfTheShard(t *testing.T) {
 	}
 	assert.EqualValues(t, 1, ask("shop").RequeueAfter)
 	assert.Zero(t, ask("other"))
-	s.left("blog")
+	s.removeNamespace("blog")
 	assert.Zero(t, ask("blog"))
 	assert.Equal(t, []string{"shop"}, seen)
-	assert.Empty(t, s.released(), "nothing was done in the one that has left")
-	s.left("shop")
+	assert.Empty(t, s.releasedNamespaces(), "nothing was done in the one that has left")
+	s.removeNamespace("shop")
 	assert.Zero(t, ask("shop"))
 	assert.Equal(t, []string{"shop"}, seen)
-	assert.Equal(t, []string{"shop"}, s.released())
+	assert.Equal(t, []string{"shop"}, s.releasedNamespaces())
 }
 
 // P12.
 func TestP12AReconcileEndsWhenItsNamespaceLeaves(t *testing.T) {
 	s := newScope(t.Context(), []string{"shop", "blog"})
 	gate := s.Gate(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-		s.left("shop")
+		s.removeNamespace("shop")
 		if r.Namespace == "shop" {
 			select {
 			case <-ctx.Done():
@@ -65,14 +65,14 @@ func TestP12AReconcileEndsWhenItsNamespaceLeaves(t *testing.T) {
 func TestAShardWithoutNamespacesIsNotAllNamespaces(t *testing.T) {
 	assert.Equal(t, []string{"a", "b"}, newScope(t.Context(), []string{"b", "a"}).Namespaces())
 	assert.Equal(t, []string{nowhere}, newScope(t.Context(), nil).Namespaces())
-	assert.Error(t, Check(nowhere))
+	assert.Error(t, CheckName(nowhere))
 }
 
 func TestTheNameOfAShardIsOneOfALease(t *testing.T) {
 	for _, name := range []string{"a", "shop-1", "0"} {
-		require.NoError(t, Check(name))
+		require.NoError(t, CheckName(name))
 	}
 	for _, name := range []string{"", "A", "a_b", "a.b", "-a"} {
-		require.ErrorContains(t, Check(name), "as in shop-1: it is the value of label groups.tidb.dev/shard", name)
+		require.ErrorContains(t, CheckName(name), "as in shop-1: it is the value of label groups.tidb.dev/shard", name)
 	}
 }

@@ -31,8 +31,8 @@ const (
 // ReasonReleased is that of the Event by which an operator says that it acts in a namespace no more.
 const ReasonReleased = "ReleasedByShard"
 
-// Check says what is wrong with the name of a shard: it is a part of the name of Leases.
-func Check(name string) error {
+// CheckName says what is wrong with the name of a shard: it is a part of the name of Leases.
+func CheckName(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("it must have at most 63 of a-z, 0-9 and -, as in shop-1: it is the value of label %s of namespaces, and part of the leader Lease's name", v1alpha1.LabelShard)
 	}
@@ -59,47 +59,47 @@ func (o Of) Serve(ctx context.Context, cfg *rest.Config, run func(context.Contex
 	if err != nil {
 		return fmt.Errorf("run shard %s: %w", o.Shard, err)
 	}
-	namespaces, err := watch(ctx, cfg, o.Shard)
+	namespaces, err := watchNamespaces(ctx, cfg, o.Shard)
 	if err != nil {
 		return fmt.Errorf("run shard %s: %w", o.Shard, err)
 	}
 	for ctx.Err() == nil {
 		scope := namespaces.scope(ctx)
 		ctrl.Log.Info("runs for the namespaces of its shard", "shard", o.Shard, "namespaces", len(scope.within))
-		if err := o.once(ctx, namespaces.changed, func(ctx context.Context) error { return run(ctx, scope) }); err != nil {
+		if err := o.runOnce(ctx, namespaces.changed, func(ctx context.Context) error { return run(ctx, scope) }); err != nil {
 			return err
 		}
 		if ctx.Err() == nil {
-			o.announce(ctx, events, scope.released())
+			o.announce(ctx, events, scope.releasedNamespaces())
 		}
 	}
 	return nil
 }
 
-// once runs until the namespaces change, and a little longer.
-func (o Of) once(ctx context.Context, changed <-chan struct{}, run func(context.Context) error) error {
+// runOnce runs until the namespaces change, and a little longer.
+func (o Of) runOnce(ctx context.Context, changed <-chan struct{}, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	began, ended := time.Now(), make(chan error, 1)
 	go func() { ended <- run(ctx) }()
 	select {
 	case err := <-ended:
-		return o.early(ctx, err)
+		return o.checkEarlyEnd(ctx, err)
 	case <-changed:
 	}
 	more := time.NewTimer(max(gather, time.Until(began.Add(cmp.Or(o.shortest, shortest)))))
 	defer more.Stop()
 	select {
 	case err := <-ended:
-		return o.early(ctx, err)
+		return o.checkEarlyEnd(ctx, err)
 	case <-more.C:
 		cancel()
 		return <-ended
 	}
 }
 
-// early is what a run that has ended by itself means.
-func (o Of) early(ctx context.Context, err error) error {
+// checkEarlyEnd is what a run that has ended by itself means.
+func (o Of) checkEarlyEnd(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() == nil {
 		return errors.New("run shard " + o.Shard + ": the operator has ended")
 	}
@@ -112,7 +112,7 @@ func (o Of) announce(ctx context.Context, events kubernetes.Interface, namespace
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, name := range namespaces {
-		event := o.released(name)
+		event := o.releasedEvent(name)
 		ctrl.Log.Info(event.Note, "namespace", name)
 		if _, err := events.EventsV1().Events(name).Create(ctx, event, metav1.CreateOptions{}); err != nil {
 			ctrl.Log.Info("could not say so in an Event", "namespace", name, "reason", err.Error())
@@ -120,8 +120,8 @@ func (o Of) announce(ctx context.Context, events kubernetes.Interface, namespace
 	}
 }
 
-// released is the Event of a namespace that has left.
-func (o Of) released(namespace string) *eventsv1.Event {
+// releasedEvent is the Event of a namespace that has left.
+func (o Of) releasedEvent(namespace string) *eventsv1.Event {
 	by := "tidb-groups-" + o.Operator
 	return &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: "shard-" + o.Shard + "-"},

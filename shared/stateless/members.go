@@ -29,10 +29,10 @@ type Members struct {
 
 var _ component.Component = Members{}
 
-// NotServing implements component.Component: a member that does not serve. One on a node
+// IsNotServing implements component.Component: a member that does not serve. One on a node
 // that does not answer may serve all the same, and if more than one is missed so all may:
 // their kubelets have lost the API server.
-func (c Members) NotServing(i *v1alpha1.Instance) bool {
+func (c Members) IsNotServing(i *v1alpha1.Instance) bool {
 	switch {
 	case member.WasReady(i):
 		return false
@@ -132,9 +132,9 @@ func (Members) MaxConcurrentRemovals() int { return math.MaxInt }
 // RestartsWhenDeleted implements component.Component: another member takes its place.
 func (Members) RestartsWhenDeleted(*v1alpha1.Instance) bool { return false }
 
-// ReplacedWhenDeleted implements component.Component: another member starts while this one
+// IsReplacedWhenDeleted implements component.Component: another member starts while this one
 // drains its connections.
-func (Members) ReplacedWhenDeleted(*v1alpha1.Instance) bool { return true }
+func (Members) IsReplacedWhenDeleted(*v1alpha1.Instance) bool { return true }
 
 // ReasonDead implements component.Component: a member that forgets everything is as
 // good as before.

@@ -36,11 +36,11 @@ func ranked() map[string]*v1alpha1.Instance {
 					ready, reason = true, v1alpha1.ReasonReady
 				}
 				if ready {
-					set.True(v1alpha1.ConditionReady, reason, "x")
-					set.True(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "x")
+					set.MarkTrue(v1alpha1.ConditionReady, reason, "x")
+					set.MarkTrue(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "x")
 				} else {
-					set.False(v1alpha1.ConditionReady, reason, "x")
-					set.False(v1alpha1.ConditionPodReady, reason, "x")
+					set.MarkFalse(v1alpha1.ConditionReady, reason, "x")
+					set.MarkFalse(v1alpha1.ConditionPodReady, reason, "x")
 				}
 				i.Status.Conditions = set.List()
 				if surge != "" {
@@ -107,7 +107,7 @@ func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
 				be(i)
 				seen = append(seen, i)
 			}
-			assert.Equal(t, c.idle, stateless.Members{Group: g, Seen: seen}.NotServing(seen[0]))
+			assert.Equal(t, c.idle, stateless.Members{Group: g, Seen: seen}.IsNotServing(seen[0]))
 		})
 	}
 }

@@ -24,12 +24,12 @@ func Report(g v1alpha1.Group, instances []*v1alpha1.Instance, drained map[string
 		set := conditions.NewMember(i.Status.Conditions, now)
 		switch {
 		case drained[i.Name]:
-			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "nothing depends on the server: it drains its connections as it stops")
+			set.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "nothing depends on the server: it drains its connections as it stops")
 		case meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionDrained) != nil:
-			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the server stays")
+			set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the server stays")
 		}
 		state := v1alpha1.MemberStarting
-		if c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady); c != nil && c.Status == "True" {
+		if c := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady); c != nil && c.Status == "True" {
 			state = stateServing
 		}
 		out = append(out, groupstatus.Member{Instance: i, Conditions: set.List(), Status: &v1alpha1.MemberStatus{

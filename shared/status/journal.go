@@ -42,18 +42,18 @@ type telling struct {
 
 // Eventf records an Event and logs it.
 func (j *Journal) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) { //nolint:revive // events.EventRecorder has these arguments
-	line := conditions.Plain(fmt.Sprintf(note, args...))
-	if absent(related) {
-		if related = nil; j.repeats(regarding, reason, line) {
+	line := conditions.SanitizeText(fmt.Sprintf(note, args...))
+	if isNil(related) {
+		if related = nil; j.wasReported(regarding, reason, line) {
 			return
 		}
 	}
 	j.EventRecorder.Eventf(regarding, related, eventType, reason, action, "%s", line)
-	j.Log.Info(line, fields(regarding, related, reason)...)
+	j.Log.Info(line, logFields(regarding, related, reason)...)
 }
 
-// repeats reports whether the same was reported a moment ago.
-func (j *Journal) repeats(regarding runtime.Object, reason, line string) bool {
+// wasReported reports whether the same was reported a moment ago.
+func (j *Journal) wasReported(regarding runtime.Object, reason, line string) bool {
 	object, ok := regarding.(client.Object)
 	if !ok {
 		return false
@@ -87,15 +87,15 @@ type About struct {
 
 // Note logs a side effect that is no Event: what leads to it or follows from it is one.
 func Note(log logr.Logger, about About, format string, args ...any) {
-	log.Info(fmt.Sprintf(format, args...), fields(about.Object, about.Related, about.Reason)...)
+	log.Info(fmt.Sprintf(format, args...), logFields(about.Object, about.Related, about.Reason)...)
 }
 
-// fields are what the lines of a log are looked up by: the cluster, the object, the
+// logFields are what the lines of a log are looked up by: the cluster, the object, the
 // member and the reason.
-func fields(regarding, related runtime.Object, reason string) []any {
+func logFields(regarding, related runtime.Object, reason string) []any {
 	out := []any{"reason", reason}
 	object, ok := regarding.(client.Object)
-	if !ok || absent(regarding) {
+	if !ok || isNil(regarding) {
 		return out
 	}
 	kind, cluster, member := reflect.TypeOf(regarding).Elem().Name(), workload.ClusterOf(object), ""
@@ -112,7 +112,7 @@ func fields(regarding, related runtime.Object, reason string) []any {
 	return out
 }
 
-// absent reports whether there is no object.
-func absent(o runtime.Object) bool {
+// isNil reports whether there is no object.
+func isNil(o runtime.Object) bool {
 	return o == nil || reflect.ValueOf(o).Kind() == reflect.Pointer && reflect.ValueOf(o).IsNil()
 }

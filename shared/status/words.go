@@ -38,8 +38,8 @@ type Passing interface{ IsPassing() bool }
 // Mirror is a pointer to a status whose words are those of other objects.
 type Mirror interface{ MirrorsWords() }
 
-// times is how many times as long as others words of a status wait.
-func times(of any) time.Duration {
+// patienceFactor is how many times as long as others words of a status wait.
+func patienceFactor(of any) time.Duration {
 	if s, ok := of.(Passing); ok && s.IsPassing() {
 		return passing
 	}
@@ -114,8 +114,8 @@ func (w *Words) prune(now time.Time) {
 	}
 }
 
-// inWords reports whether a status that differs from what it was does so in words alone.
-func inWords(before, after any) bool {
+// differsInWordsOnly reports whether a status that differs from what it was does so in words alone.
+func differsInWordsOnly(before, after any) bool {
 	was, is := withoutWords(before), withoutWords(after)
 	return was != nil && is != nil && equality.Semantic.DeepEqual(was, is)
 }

@@ -46,7 +46,7 @@ func (w Writer) Write(ctx context.Context, object client.Object, before, after a
 // WriteSeen is Write that is refused with a conflict if the object is not the
 // newest version any more: for statuses that hold what is written once.
 func (w Writer) WriteSeen(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) (time.Duration, error) {
-	return w.write(ctx, w.Apply.SeenStatus, change{object, before, after, transitions})
+	return w.write(ctx, w.Apply.StatusIfLatest, change{object, before, after, transitions})
 }
 
 // send applies a status.
@@ -66,7 +66,7 @@ func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, 
 	}
 	versioned.SetOperatorVersion(w.Version)
 	same := equality.Semantic.DeepEqual(c.before, c.after)
-	if wait := w.Words.wait(c.object.GetUID(), !same && len(c.transitions) == 0 && inWords(c.before, c.after), times(c.after)); wait > 0 {
+	if wait := w.Words.wait(c.object.GetUID(), !same && len(c.transitions) == 0 && differsInWordsOnly(c.before, c.after), patienceFactor(c.after)); wait > 0 {
 		return wait, nil
 	}
 	if same {
@@ -76,11 +76,11 @@ func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, 
 		return 0, client.IgnoreNotFound(err)
 	}
 	for _, t := range c.transitions {
-		if c.follows(t) {
+		if c.isPartOfStart(t) {
 			Note(logr.FromContextOrDiscard(ctx), About{Object: c.object, Reason: t.Reason}, "%s is %s: %s", t.Type, t.Status, t.Message)
 			continue
 		}
-		w.transition(ctx, c.object, t)
+		w.recordTransition(ctx, c.object, t)
 	}
 	return 0, nil
 }
@@ -88,10 +88,10 @@ func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, 
 // beginning is how soon after it was made an object says for the first time what it waits for.
 const beginning = 10 * time.Second
 
-// follows reports whether a condition that has turned is part of a start, of which the Event
+// isPartOfStart reports whether a condition that has turned is part of a start, of which the Event
 // that the object is Ready tells: it turned True with Ready, or the object is Ready already and
 // has not matched its spec since it was made.
-func (c change) follows(t metav1.Condition) bool {
+func (c change) isPartOfStart(t metav1.Condition) bool {
 	info, _ := v1alpha1.LookupCondition(t.Type)
 	if t.Type == v1alpha1.ConditionReady || t.Status != metav1.ConditionTrue || info.Polarity == v1alpha1.NegativePolarity {
 		return false
@@ -99,13 +99,13 @@ func (c change) follows(t metav1.Condition) bool {
 	if meta.IsStatusConditionTrue(c.transitions, v1alpha1.ConditionReady) {
 		return true
 	}
-	was := meta.FindStatusCondition(conditions.Of(c.object), v1alpha1.ConditionUpToDate)
-	return t.Type == v1alpha1.ConditionUpToDate && was != nil && meta.IsStatusConditionTrue(conditions.Of(c.object), v1alpha1.ConditionReady) &&
+	was := meta.FindStatusCondition(conditions.FromObject(c.object), v1alpha1.ConditionUpToDate)
+	return t.Type == v1alpha1.ConditionUpToDate && was != nil && meta.IsStatusConditionTrue(conditions.FromObject(c.object), v1alpha1.ConditionReady) &&
 		was.LastTransitionTime.Sub(c.object.GetCreationTimestamp().Time) < beginning
 }
 
-// transition records an Event for a condition that changed.
-func (w Writer) transition(ctx context.Context, object client.Object, c metav1.Condition) {
+// recordTransition records an Event for a condition that changed.
+func (w Writer) recordTransition(ctx context.Context, object client.Object, c metav1.Condition) {
 	if c.Type == v1alpha1.ConditionReconciling {
 		return
 	}
@@ -151,7 +151,7 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 	}
 	after := memberPart{Conditions: said, Member: member}
 	same := equality.Semantic.DeepEqual(before, after)
-	if wait := w.Words.waitForMember(instance, !same && (before.empty() && after.starting() || before.equalsButState(after))); wait > 0 {
+	if wait := w.Words.waitForMember(instance, !same && (before.isEmpty() && after.isStarting() || before.equalsButState(after))); wait > 0 {
 		return wait, nil
 	}
 	if same {
@@ -161,12 +161,12 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 	return 0, client.IgnoreNotFound(err)
 }
 
-// empty reports whether the status has nothing about a member.
-func (p memberPart) empty() bool { return p.Member == nil && len(p.Conditions) == 0 }
+// isEmpty reports whether the status has nothing about a member.
+func (p memberPart) isEmpty() bool { return p.Member == nil && len(p.Conditions) == 0 }
 
-// starting reports whether no more is said of a member than that it does not serve yet. Of one
+// isStarting reports whether no more is said of a member than that it does not serve yet. Of one
 // that the database keeps no list of, its state alone says so.
-func (p memberPart) starting() bool {
+func (p memberPart) isStarting() bool {
 	return meta.FindStatusCondition(p.Conditions, v1alpha1.ConditionDrained) == nil &&
 		(p.Member != nil && p.Member.State == v1alpha1.MemberStarting ||
 			slices.ContainsFunc(p.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue }))

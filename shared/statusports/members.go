@@ -84,11 +84,11 @@ func (s *Members) Forget(g types.NamespacedName) {
 	delete(s.held, g)
 }
 
-// Look returns what the members of Instances said for a group, by Instance, and has those
+// Observe returns what the members of Instances said for a group, by Instance, and has those
 // asked whose state is not final. Pending says that some are being asked for
 // the first time: nothing should be made of the rest before they have answered, or
 // Patience is over. over is how a member is connected to over TLS, nil without.
-func (s *Members) Look(g types.NamespacedName, instances []*v1alpha1.Instance, over func(*v1alpha1.Instance) *tls.Config) (said map[string]member.StatusPortAnswer, pending bool) {
+func (s *Members) Observe(g types.NamespacedName, instances []*v1alpha1.Instance, over func(*v1alpha1.Instance) *tls.Config) (said map[string]member.StatusPortAnswer, pending bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, after, unknown := s.seen[g], map[string]*process{}, false
@@ -99,11 +99,11 @@ func (s *Members) Look(g types.NamespacedName, instances []*v1alpha1.Instance, o
 			continue
 		}
 		one := before[i.Name]
-		if one == nil || !one.By(i) {
+		if one == nil || !one.IsFrom(i) {
 			one = &process{StatusPortAnswer: member.StatusPortAnswer{Pod: i.Status.PodUID, Since: since}}
 		}
 		after[i.Name] = one
-		if !one.busy && (!one.known || !s.settled(one) && s.now().Sub(one.tried) >= AskAgain) {
+		if !one.busy && (!one.known || !s.isSettled(one) && s.now().Sub(one.tried) >= AskAgain) {
 			one.busy = true
 			go s.run(g, i.Status.PodIP, over(i), one)
 		}
@@ -113,11 +113,11 @@ func (s *Members) Look(g types.NamespacedName, instances []*v1alpha1.Instance, o
 		unknown = unknown || !one.known
 	}
 	s.seen[g] = after
-	return said, s.waits(g, unknown)
+	return said, s.mustWait(g, unknown)
 }
 
-// waits reports whether a group is still to wait for first answers.
-func (s *Members) waits(g types.NamespacedName, unknown bool) bool {
+// mustWait reports whether a group is still to wait for first answers.
+func (s *Members) mustWait(g types.NamespacedName, unknown bool) bool {
 	if !unknown {
 		delete(s.held, g)
 		return false
@@ -130,9 +130,9 @@ func (s *Members) waits(g types.NamespacedName, unknown bool) bool {
 	return s.now().Sub(held) < Patience
 }
 
-// settled reports whether a process says nothing new if it is asked again: its state is
+// isSettled reports whether a process says nothing new if it is asked again: its state is
 // final, or its version does not tell.
-func (s *Members) settled(one *process) bool {
+func (s *Members) isSettled(one *process) bool {
 	return one.known && one.Err == nil && (one.State == "" || s.final(one.State))
 }
 

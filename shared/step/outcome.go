@@ -48,8 +48,8 @@ func Wait(source string, deadline time.Duration, reason, message string) Outcome
 	return Outcome{Kind: KindWait, Source: source, After: deadline, Reason: reason, Message: message}
 }
 
-// After returns the end of a step that looks again after d.
-func After(d time.Duration, reason, message string) Outcome {
+// RetryAfter returns the end of a step that looks again after d.
+func RetryAfter(d time.Duration, reason, message string) Outcome {
 	return Outcome{Kind: KindAfter, After: d, Reason: reason, Message: message}
 }
 
@@ -59,7 +59,7 @@ const ConflictDelay = 50 * time.Millisecond
 
 // Conflict returns the end of a step that met another version of an object than it
 // was planned from.
-func Conflict(reason, message string) Outcome { return After(ConflictDelay, reason, message) }
+func Conflict(reason, message string) Outcome { return RetryAfter(ConflictDelay, reason, message) }
 
 // Fail returns the end of a step that failed.
 func Fail(reason string, err error) Outcome {
@@ -135,14 +135,14 @@ func (o Outcome) ResultWithin(limits ...time.Duration) (ctrl.Result, error) {
 		return result, err
 	}
 	for _, limit := range limits {
-		result = Sooner(result, limit)
+		result = RequeueWithin(result, limit)
 	}
 	return result, nil
 }
 
-// Sooner returns a result with which the object is reconciled again after d at the latest; 0
+// RequeueWithin returns a result with which the object is reconciled again after d at the latest; 0
 // asks for nothing.
-func Sooner(result ctrl.Result, d time.Duration) ctrl.Result {
+func RequeueWithin(result ctrl.Result, d time.Duration) ctrl.Result {
 	if d > 0 && (result.RequeueAfter == 0 || d < result.RequeueAfter) {
 		result.RequeueAfter = d
 	}

@@ -15,7 +15,7 @@ func TestTheMostPressingOutcomeWins(t *testing.T) {
 	stall := step.Stall("InvalidSpec", "fix it")
 	fail := step.Fail("RequestFailed", errors.New("no"))
 	wait := step.Wait("PDGroup", time.Minute, "WaitingForPDGroup", "wait")
-	after := step.After(time.Second, "Progressing", "soon")
+	after := step.RetryAfter(time.Second, "Progressing", "soon")
 
 	assert.Equal(t, step.Done(), step.Worst())
 	got := step.Worst(after, wait, fail, stall)

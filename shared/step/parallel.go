@@ -5,9 +5,9 @@ import "sync"
 // width bounds how many pieces of work of one object go on at once.
 const width = 8
 
-// Parallel does independent pieces of work side by side and returns the most
+// RunInParallel does independent pieces of work side by side and returns the most
 // pressing of their ends. A piece that fails keeps no other from being done.
-func Parallel(work ...func() Outcome) Outcome {
+func RunInParallel(work ...func() Outcome) Outcome {
 	ends := make([]Outcome, len(work))
 	panics := make([]any, len(work))
 	slots := make(chan struct{}, width)

@@ -16,13 +16,13 @@ func TestOnePieceThatFailsKeepsNoOtherFromBeingDone(t *testing.T) {
 	for range 20 {
 		work = append(work, func() step.Outcome { done.Add(1); return step.Done() })
 	}
-	assert.Equal(t, step.KindFail, step.Parallel(work...).Kind)
+	assert.Equal(t, step.KindFail, step.RunInParallel(work...).Kind)
 	assert.EqualValues(t, 20, done.Load())
-	assert.Equal(t, step.Done(), step.Parallel())
+	assert.Equal(t, step.Done(), step.RunInParallel())
 }
 
 func TestAPanicComesOutWhereItCanBeContained(t *testing.T) {
 	assert.PanicsWithValue(t, "boom", func() {
-		step.Parallel(step.Done, func() step.Outcome { panic("boom") })
+		step.RunInParallel(step.Done, func() step.Outcome { panic("boom") })
 	})
 }

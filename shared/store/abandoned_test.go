@@ -93,9 +93,9 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 			assert.Contains(t, got.Message, c.says)
 			assert.NotContains(t, got.Message, "store delete")
 			assert.Equal(t, c.lost, got.Status == metav1.ConditionFalse)
-			serves, _ := store.Serves(g, s, set, now())
+			serves, _ := store.IsServing(g, s, set, now())
 			assert.Equal(t, !c.lost, serves)
-			assert.Equal(t, c.lost, storestate.Outage(g, s).Reason == v1alpha1.ReasonRegionsUnavailable)
+			assert.Equal(t, c.lost, storestate.WaitForMajority(g, s).Reason == v1alpha1.ReasonRegionsUnavailable)
 			if c.lost {
 				assert.Equal(t, v1alpha1.ReasonRegionsUnavailable, got.Reason)
 			}
@@ -156,7 +156,7 @@ func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
-			s.Lease, s.HolderLost = lease.Held(lease.Of(s.Instances[0]), now(), 9), true
+			s.Lease, s.HolderLost = lease.NewState(lease.NewHolder(s.Instances[0]), now(), 9), true
 			s.Instances, s.PD.EvictLeader = s.Instances[1:], []string{"1"}
 			c.change(&s)
 			calls, unknown := tikv(g, s).UndoOrphaned()
@@ -180,9 +180,9 @@ func TestASuspendedGroupThatOthersWaitForIsNamed(t *testing.T) {
 	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "cold-0.cold-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 30})
 	const says = "TiKVGroup cold is suspended: to resume it, set its spec.suspended to false"
 	assert.Equal(t, "store 9 (cold-0) is Disconnected, for "+says, tikv(g, s).OthersWork(s.Instances[0]).Reason())
-	assert.Contains(t, tikv(g, s).Dispensable(s.Instances[0]).Reason(), "2 TiKV stores would stay Up")
-	assert.Contains(t, tikv(g, s).Dispensable(s.Instances[0]).Reason(), says)
+	assert.Contains(t, tikv(g, s).CanDoWithout(s.Instances[0]).Reason(), "2 TiKV stores would stay Up")
+	assert.Contains(t, tikv(g, s).CanDoWithout(s.Instances[0]).Reason(), says)
 	cold.Spec.Suspended = false
 	assert.Equal(t, "store 9 (cold-0) is Disconnected", tikv(g, s).OthersWork(s.Instances[0]).Reason())
-	assert.NotContains(t, tikv(g, s).Dispensable(s.Instances[0]).Reason(), "suspended")
+	assert.NotContains(t, tikv(g, s).CanDoWithout(s.Instances[0]).Reason(), "suspended")
 }

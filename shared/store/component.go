@@ -32,7 +32,7 @@ var _ component.BatchRestarter = Component{}
 // port.
 func New(g v1alpha1.StoreGroup, s observation.Snapshot, port int32) Component {
 	c := storestate.State{Group: g, Snapshot: s, TrustPD: storestate.TrustPD(g, s), HasLeaders: v1alpha1.LeadsRegions(g.GroupKind())}
-	if c.TrustPD.Allowed() {
+	if c.TrustPD.IsAllowed() {
 		c.Stores = storestate.Matches(g, s, port)
 		c.Order = removal.Order(c)
 	}
@@ -79,19 +79,19 @@ func (c Component) UndoOrphaned() (calls []component.Call, unknown bool) {
 	return leaders.UndoOrphaned(c.State)
 }
 
-// Dispensable is placement.Dispensable of the group.
-func (c Component) Dispensable(members ...*v1alpha1.Instance) verdict.Verdict {
-	return placement.Dispensable(c.State, members...)
+// CanDoWithout is placement.CanDoWithout of the group.
+func (c Component) CanDoWithout(members ...*v1alpha1.Instance) verdict.Verdict {
+	return placement.CanDoWithout(c.State, members...)
 }
 
-// Removable is placement.Removable of the group.
-func (c Component) Removable(i *v1alpha1.Instance) verdict.Verdict {
-	return placement.Removable(c.State, i)
+// MayRemove is placement.MayRemove of the group.
+func (c Component) MayRemove(i *v1alpha1.Instance) verdict.Verdict {
+	return placement.MayRemove(c.State, i)
 }
 
-// NotServing implements component.Component: see safety.NotServing.
-func (c Component) NotServing(i *v1alpha1.Instance) bool {
-	return safety.NotServing(c.State, i)
+// IsNotServing implements component.Component: see safety.IsNotServing.
+func (c Component) IsNotServing(i *v1alpha1.Instance) bool {
+	return safety.IsNotServing(c.State, i)
 }
 
 // NeedsLease implements component.Component: see departure.NeedsLease.
@@ -114,9 +114,9 @@ func (c Component) OthersWork(i *v1alpha1.Instance) verdict.Verdict {
 	return safety.OthersWork(c.State, i)
 }
 
-// Trusted is safety.Trusted of the group.
-func (c Component) Trusted(i *v1alpha1.Instance) verdict.Verdict {
-	return safety.Trusted(c.State, i)
+// IsTrusted is safety.IsTrusted of the group.
+func (c Component) IsTrusted(i *v1alpha1.Instance) verdict.Verdict {
+	return safety.IsTrusted(c.State, i)
 }
 
 // Recover implements component.Component: see leaders.Recover.
@@ -124,9 +124,9 @@ func (c Component) Recover(i *v1alpha1.Instance, held lease.State) component.Pre
 	return leaders.Recover(c.State, i, held)
 }
 
-// Listed returns the store of a member as PD lists it, nil if it does not, or is not to
+// ListedStore returns the store of a member as PD lists it, nil if it does not, or is not to
 // be relied upon.
-func (c Component) Listed(i *v1alpha1.Instance) *pd.Store {
+func (c Component) ListedStore(i *v1alpha1.Instance) *pd.Store {
 	return storestate.StoreOf(c.State, i).Store
 }
 
@@ -185,9 +185,9 @@ func (c Component) RestartsWhenDeleted(i *v1alpha1.Instance) bool {
 	return departure.RestartsWhenDeleted(c.State, i)
 }
 
-// ReplacedWhenDeleted implements component.Component: see departure.ReplacedWhenDeleted.
-func (c Component) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
-	return departure.ReplacedWhenDeleted(c.State, i)
+// IsReplacedWhenDeleted implements component.Component: see departure.IsReplacedWhenDeleted.
+func (c Component) IsReplacedWhenDeleted(i *v1alpha1.Instance) bool {
+	return departure.IsReplacedWhenDeleted(c.State, i)
 }
 
 // RegionsKeepMajority is safety.RegionsKeepMajority of the group.
@@ -200,7 +200,7 @@ func (c Component) RegionsAtRisk(i *v1alpha1.Instance) []string {
 	return safety.RegionsAtRisk(c.State, i)
 }
 
-// Overdue is safety.Overdue of the group.
-func (c Component) Overdue(d *component.Disruption, o step.Outcome) step.Outcome {
-	return safety.Overdue(c.State, d, o)
+// StallIfOverdue is safety.StallIfOverdue of the group.
+func (c Component) StallIfOverdue(d *component.Disruption, o step.Outcome) step.Outcome {
+	return safety.StallIfOverdue(c.State, d, o)
 }

@@ -88,7 +88,7 @@ func TestKV14MembersThatAddNothingMayBeRestartedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			assert.Equal(t, c.idle, tikv(g, s).NotServing(s.Instances[0]))
+			assert.Equal(t, c.idle, tikv(g, s).IsNotServing(s.Instances[0]))
 		})
 	}
 }
@@ -163,7 +163,7 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 		"PD was not asked, but the Lease is not ours": {func(s *observation.Snapshot) { s.RegionsKnown = false }, ""},
 		"PD was not asked before the stop": {func(s *observation.Snapshot) {
 			s.RegionsKnown = false
-			s.Lease = lease.Held(lease.Of(s.Instances[0]), now(), 1)
+			s.Lease = lease.NewState(lease.NewHolder(s.Instances[0]), now(), 1)
 		}, "PD has not been asked"},
 		"PD does not say": {func(s *observation.Snapshot) { s.RegionsErr = errors.New("too busy") }, "too busy"},
 		"another peer of a region of its own is down": {func(s *observation.Snapshot) { s.Regions = region(on("1"), down, on("3")) }, endangered},
@@ -304,7 +304,7 @@ func TestKV12KV15LeadersComeBackBeforeTheNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			p := tikv(g, s).RestoreLeaders(s.Instances[0], lease.Held(lease.Of(s.Instances[0]), now(), c.leaders))
+			p := tikv(g, s).RestoreLeaders(s.Instances[0], lease.NewState(lease.NewHolder(s.Instances[0]), now(), c.leaders))
 			assert.Equal(t, c.calls, p.Calls)
 			assert.Equal(t, c.ready, p.Ready, p.Wait.Message)
 			if !p.Ready {

@@ -80,7 +80,7 @@ func TestKV26WhoIsNeededBesideExclusiveStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := beside(c.others, c.exclusive)
 			c.change(&s)
-			got := tikv(g, s).Dispensable(s.Instances[0]).Reason()
+			got := tikv(g, s).CanDoWithout(s.Instances[0]).Reason()
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})
@@ -110,7 +110,7 @@ func TestKV26NobodyWaitsForLeadersOfAStoreThatIsBeingEmptied(t *testing.T) {
 		if exclusive {
 			seclude(&s, 0)
 		}
-		return tikv(g, s).RestoreLeaders(s.Instances[0], lease.Held(lease.Of(s.Instances[0]), now(), 30)).Ready
+		return tikv(g, s).RestoreLeaders(s.Instances[0], lease.NewState(lease.NewHolder(s.Instances[0]), now(), 30)).Ready
 	}
 	assert.True(t, back(0, 0, true), "it is empty")
 	assert.False(t, back(0, 0, false), "an ordinary store is filled again")

@@ -17,8 +17,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
-// lost has the store of a member not be heard of, and its pod not ready for a while.
-func lost(s *observation.Snapshot, n int, ago time.Duration) {
+// countLostMembers has the store of a member not be heard of, and its pod not ready for a while.
+func countLostMembers(s *observation.Snapshot, n int, ago time.Duration) {
 	s.PD.Stores[n].State = pd.StateDisconnected
 	podIs(s.Instances[n], v1alpha1.ReasonPodMissing)
 	s.Instances[n].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-ago))
@@ -30,28 +30,34 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 		extra  int32
 		due    time.Duration
 	}{
-		"nobody":                        {func(*observation.Snapshot) {}, 0, 0},
-		"a store that is not heard of":  {func(s *observation.Snapshot) { lost(s, 0, 5*time.Minute) }, 1, 0},
-		"but not before its time":       {func(s *observation.Snapshot) { lost(s, 0, 4*time.Minute) }, 0, 61 * time.Second},
-		"nor while PD hears of it":      {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateUp }, 0, 0},
-		"nor while its pod is ready":    {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, 0, 0},
-		"nor one that leaves":           {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.Instances[0].Spec.Retire = true }, 0, 0},
-		"nor one that is being removed": {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateOffline }, 0, 0},
+		"nobody":                       {func(*observation.Snapshot) {}, 0, 0},
+		"a store that is not heard of": {func(s *observation.Snapshot) { countLostMembers(s, 0, 5*time.Minute) }, 1, 0},
+		"but not before its time":      {func(s *observation.Snapshot) { countLostMembers(s, 0, 4*time.Minute) }, 0, 61 * time.Second},
+		"nor while PD hears of it":     {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateUp }, 0, 0},
+		"nor while its pod is ready":   {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, 0, 0},
+		"nor one that leaves":          {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.Instances[0].Spec.Retire = true }, 0, 0},
+		"nor one that is being removed": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			s.PD.Stores[0].State = pd.StateOffline
+		}, 0, 0},
 		"nor one that never came": {func(s *observation.Snapshot) {
-			lost(s, 0, time.Hour)
+			countLostMembers(s, 0, time.Hour)
 			s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:]
 		}, 0, 0},
-		"nor while PD is silent":           {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.PD = pd.View{Err: errors.New("no")} }, 0, 0},
-		"nor if nobody runs what it is to": {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.Instances[0].Spec.Revision = "new" }, 0, 0},
-		"two":                              {func(s *observation.Snapshot) { lost(s, 0, time.Hour); lost(s, 1, time.Hour) }, 2, 0},
+		"nor while PD is silent": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			s.PD = pd.View{Err: errors.New("no")}
+		}, 0, 0},
+		"nor if nobody runs what it is to": {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.Instances[0].Spec.Revision = "new" }, 0, 0},
+		"two":                              {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); countLostMembers(s, 1, time.Hour) }, 2, 0},
 		"not three, of which two may be": {func(s *observation.Snapshot) {
 			surplus(s)
 			s.PD.Stores = append(s.PD.Stores, at(3, "4", pd.StateUp))
-			lost(s, 0, time.Hour)
-			lost(s, 1, time.Hour)
-			lost(s, 2, time.Hour)
+			countLostMembers(s, 0, time.Hour)
+			countLostMembers(s, 1, time.Hour)
+			countLostMembers(s, 2, time.Hour)
 		}, 0, 0},
-		"not one that has been deleted": {func(s *observation.Snapshot) { lost(s, 0, time.Hour); deleted(s) }, 0, 0},
+		"not one that has been deleted": {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); deleted(s) }, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
@@ -68,10 +74,10 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
 			assert.Zero(t, tikv(g, s).ExtraMembers())
 			dead := c.extra > 0 || name == "not one that has been deleted"
-			assert.Equal(t, dead, tikv(g, s).ReasonDead(s.Instances[0]).Given())
+			assert.Equal(t, dead, tikv(g, s).ReasonDead(s.Instances[0]).IsGiven())
 			if dead {
 				deleted(&s)
-				assert.True(t, tikv(g, s).ReplacedWhenDeleted(s.Instances[0]), "another one comes before it goes")
+				assert.True(t, tikv(g, s).IsReplacedWhenDeleted(s.Instances[0]), "another one comes before it goes")
 			}
 
 			g.Spec.Failover = nil
@@ -96,7 +102,7 @@ func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			for n := range s.Instances {
-				lost(&s, n, time.Hour)
+				countLostMembers(&s, n, time.Hour)
 				s.Instances[n].Spec.Revision = c.revision
 			}
 			s.Instances, s.PD.Stores = s.Instances[:1], s.PD.Stores[:1]
@@ -106,7 +112,7 @@ func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
 			kind.HasLeaders = c.leads
 			assert.Equal(t, c.extra, kind.ExtraMembers())
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
-			assert.Equal(t, c.extra > 0, kind.ReasonDead(s.Instances[0]).Given())
+			assert.Equal(t, c.extra > 0, kind.ReasonDead(s.Instances[0]).IsGiven())
 		})
 	}
 }
@@ -134,7 +140,7 @@ func TestKV09AScaleInTakesNoneThatServesForADeadOne(t *testing.T) {
 					isDead, left := map[string]bool{}, 0
 					for n := range members {
 						if dead>>n&1 == 1 {
-							lost(&s, n, time.Hour)
+							countLostMembers(&s, n, time.Hour)
 							isDead[s.Instances[n].Name] = true
 							left++
 						}
@@ -171,7 +177,7 @@ func TestKV21NobodyLeavesWhileAStoreIsDead(t *testing.T) {
 				break // nobody runs what they are to run
 			}
 			for n := range dead {
-				lost(&s, n, time.Hour)
+				countLostMembers(&s, n, time.Hour)
 			}
 			extra := int(tikv(g, s).ExtraMembers())
 			assert.Equal(t, min(dead, most), extra, "%d dead of %d, %d replaced", dead, members, most)

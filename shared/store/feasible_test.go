@@ -119,7 +119,7 @@ func TestKV03NoRemovalThatIsAcceptedLeavesTooLittle(t *testing.T) {
 					victims = []*v1alpha1.Instance{s.Instances[a], s.Instances[b]}
 				}
 				states++
-				if c.Dispensable(victims...).Reason() != "" {
+				if c.CanDoWithout(victims...).Reason() != "" {
 					refused++
 					continue
 				}
@@ -191,7 +191,7 @@ func TestFL05KV03PlacementRulesAreKept(t *testing.T) {
 			}
 			kind := tikv(g, s)
 			kind.HasLeaders = !c.tiflash
-			got := kind.Dispensable(s.Instances[0]).Reason()
+			got := kind.CanDoWithout(s.Instances[0]).Reason()
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})
@@ -202,7 +202,7 @@ func TestWhatPDItselfRefusesIsKnownBefore(t *testing.T) {
 	g, s := world()
 	s.PD.Stores[0].State = pd.StateDown
 	c := tikv(g, s)
-	assert.Contains(t, c.Dispensable(s.Instances[0]).Reason(), "2 stores would stay, and PD removes none while there are not more than its 3 replicas")
+	assert.Contains(t, c.CanDoWithout(s.Instances[0]).Reason(), "2 stores would stay, and PD removes none while there are not more than its 3 replicas")
 	assert.Contains(t, c.AllowsRemoval(s.Instances[:1]).Reason(), "spec.replicas is 3, and nothing is removed: ")
 	assert.Contains(t, c.AllowsRemoval(s.Instances[:1]).Reason(), "to set it back: kubectl -n ns scale tikvgroup kv --replicas=4")
 	owned := g.DeepCopy()
@@ -212,9 +212,9 @@ func TestWhatPDItselfRefusesIsKnownBefore(t *testing.T) {
 	assert.Contains(t, tikv(owned, s).AllowsRemoval(s.Instances[:1]).Reason(), "spec.replicas is 3, and nothing is removed: ")
 	assert.Contains(t, tikv(owned, s).AllowsRemoval(s.Instances[:1]).Reason(), "to set it back: kubectl -n ns scale tikvgroup kv --replicas=4", "the entry is gone")
 	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "f-0.f-peer.ns.svc:3930", State: pd.StateUp, Labels: map[string]string{"engine": "tiflash"}})
-	assert.Empty(t, tikv(g, s).Dispensable(s.Instances[0]).Reason(), "a TiFlash counts for PD, and the store is Down anyway")
+	assert.Empty(t, tikv(g, s).CanDoWithout(s.Instances[0]).Reason(), "a TiFlash counts for PD, and the store is Down anyway")
 	s.PD.Stores[0].State = pd.StateUp
-	assert.Contains(t, tikv(g, s).Dispensable(s.Instances[0]).Reason(), "2 TiKV stores would stay Up (store 2, store 3), and PD keeps 3 replicas")
+	assert.Contains(t, tikv(g, s).CanDoWithout(s.Instances[0]).Reason(), "2 TiKV stores would stay Up (store 2, store 3), and PD keeps 3 replicas")
 }
 
 // KV-19: whatever stores there are, members leave one after the other from the
@@ -301,15 +301,15 @@ func TestARefusedRemovalStaysRefusedWhileStoresAreDisconnected(t *testing.T) {
 		s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "f-0.f-peer.ns.svc:3930", State: pd.StateUp, Labels: map[string]string{"engine": "tiflash"}})
 		c := tikv(g, s)
 		for _, i := range s.Instances {
-			assert.NotEmpty(t, c.Dispensable(i).Reason(), "%03b", blinking)
+			assert.NotEmpty(t, c.CanDoWithout(i).Reason(), "%03b", blinking)
 			assert.NotEmpty(t, c.AllowsRemoval([]*v1alpha1.Instance{i}).Reason(), "%03b", blinking)
 		}
 	}
 	g, s := small([]int{1, 2, 3, 1}, 3)
 	s.PD.Stores[1].State = pd.StateDisconnected
-	assert.Contains(t, tikv(g, s).Dispensable(s.Instances[1]).Reason(), "no TiKV would stay Up in zone z2")
+	assert.Contains(t, tikv(g, s).CanDoWithout(s.Instances[1]).Reason(), "no TiKV would stay Up in zone z2")
 	s.PD.Stores[1].State = pd.StateDown
-	assert.Empty(t, tikv(g, s).Dispensable(s.Instances[1]).Reason(), "PD has given it up")
+	assert.Empty(t, tikv(g, s).CanDoWithout(s.Instances[1]).Reason(), "PD has given it up")
 }
 
 // leaving names members in the order in which they leave.

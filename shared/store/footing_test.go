@@ -70,7 +70,7 @@ func TestAStoreThatCrashesMeanwhileEndsAPreparation(t *testing.T) {
 	podIs(s.Instances[1], v1alpha1.ReasonContainerCrashing)
 	assert.Contains(t, tikv(g, s).OthersWork(s.Instances[0]).Reason(), "Instance kv-1")
 	assert.Contains(t, tikv(g, s).OthersWork(s.Instances[0]).Reason(), "describe instance kv-1")
-	assert.False(t, tikv(g, s).NotServing(s.Instances[1]), "PD may have given it leaders since")
+	assert.False(t, tikv(g, s).IsNotServing(s.Instances[1]), "PD may have given it leaders since")
 	s.PD.Stores[1].State = pd.StateDisconnected
-	assert.True(t, tikv(g, s).NotServing(s.Instances[1]))
+	assert.True(t, tikv(g, s).IsNotServing(s.Instances[1]))
 }

@@ -27,19 +27,19 @@ func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Ma
 	counts := rollout.Count(s, "")
 	switch {
 	case g.GetComponentSpec().Suspended:
-		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
+		set.MarkFalse(condition, v1alpha1.ReasonSuspended, "suspended")
 	case len(s.Instances) == 0 && g.GetReplicas() == 0:
-		set.False(condition, v1alpha1.ReasonNoInstances, "spec.replicas is 0")
+		set.MarkFalse(condition, v1alpha1.ReasonNoInstances, "spec.replicas is 0")
 	case len(s.Instances) == 0 && !start.Open && (start.Reason == v1alpha1.ReasonWaitingForPDGroup || start.Reason == v1alpha1.ReasonWaitingForTiKVGroup):
-		set.False(condition, start.Reason, start.Message)
+		set.MarkFalse(condition, start.Reason, start.Message)
 	case len(s.Instances) == 0:
-		set.False(condition, v1alpha1.ReasonNoInstances, "no Instance exists yet")
-	case !trust.Allowed() && counts.Ready == 0:
-		set.False(condition, storestate.DistrustReason(s), "no Instance is ready, and "+trust.Reason())
-	case !trust.Allowed():
-		set.Unknown(condition, storestate.DistrustReason(s), trust.Reason())
+		set.MarkFalse(condition, v1alpha1.ReasonNoInstances, "no Instance exists yet")
+	case !trust.IsAllowed() && counts.Ready == 0:
+		set.MarkFalse(condition, storestate.DistrustReason(s), "no Instance is ready, and "+trust.Reason())
+	case !trust.IsAllowed():
+		set.MarkUnknown(condition, storestate.DistrustReason(s), trust.Reason())
 	default:
-		reason, message := summary(matches)
+		reason, message := summarizeStores(matches)
 		status := metav1.ConditionFalse
 		if reason == v1alpha1.ReasonStoresHealthy {
 			status = metav1.ConditionTrue
@@ -48,18 +48,18 @@ func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Ma
 			if status == metav1.ConditionTrue {
 				status, reason = metav1.ConditionFalse, v1alpha1.ReasonRegionsUnavailable
 			}
-			set.Put(condition, status, reason, message+"; "+why)
+			set.SetCondition(condition, status, reason, message+"; "+why)
 			return
 		}
-		set.Put(condition, status, reason, message+storestate.DescribeAbandoned(g, s))
+		set.SetCondition(condition, status, reason, message+storestate.DescribeAbandoned(g, s))
 	}
 }
 
-// summary says in one reason and line how the stores are.
-func summary(matches []storestate.Match) (reason, message string) {
+// summarizeStores says in one reason and line how the stores are.
+func summarizeStores(matches []storestate.Match) (reason, message string) {
 	up, all, reason, first := 0, 0, v1alpha1.ReasonStoresHealthy, ""
 	for _, m := range matches {
-		if m.Instance.Spec.Retire && m.Own.Allowed() {
+		if m.Instance.Spec.Retire && m.Own.IsAllowed() {
 			continue // it is being removed
 		}
 		all++
@@ -80,15 +80,15 @@ func summary(matches []storestate.Match) (reason, message string) {
 		case v.Reason == v1alpha1.ReasonRegistering, v.Reason == v1alpha1.ReasonMemberNotListed && m.Recorded == "":
 			worse = v1alpha1.ReasonRegistering
 		}
-		if rank(worse) > rank(reason) {
+		if rankReason(worse) > rankReason(reason) {
 			reason, first = worse, fmt.Sprintf(": Instance %s: %s", m.Instance.Name, v.Message)
 		}
 	}
 	return reason, fmt.Sprintf("%d of %d stores are Up%s", up, all, first)
 }
 
-// rank orders the reasons of StoresHealthy by how much they tell.
-func rank(reason string) int {
+// rankReason orders the reasons of StoresHealthy by how much they tell.
+func rankReason(reason string) int {
 	switch reason {
 	case v1alpha1.ReasonRegistering:
 		return 1
@@ -100,14 +100,14 @@ func rank(reason string) int {
 	return 0
 }
 
-// Serves reports whether the group may be depended on and, if PD does not say,
+// IsServing reports whether the group may be depended on and, if PD does not say,
 // why and when to look again. It serves with all Instances but one Ready, and a
 // group that was Ready goes on serving while it grows. set holds StoresHealthy.
-func Serves(g v1alpha1.Group, s observation.Snapshot, set *conditions.Set, now time.Time) (bool, step.Outcome) {
+func IsServing(g v1alpha1.Group, s observation.Snapshot, set *conditions.Set, now time.Time) (bool, step.Outcome) {
 	ready := rollout.Count(s, "").Ready
 	enough := ready >= max(1, g.GetReplicas()-1)
 	if !enough && set.Was(v1alpha1.ConditionReady) {
-		enough = ready >= 1 && lost(s) <= 1
+		enough = ready >= 1 && countLostMembers(s) <= 1
 	}
 	enough = enough && storestate.DescribeOutage(g, s) == ""
 	if set.Get(v1alpha1.ConditionStoresHealthy).Status != metav1.ConditionUnknown {
@@ -117,15 +117,15 @@ func Serves(g v1alpha1.Group, s observation.Snapshot, set *conditions.Set, now t
 	return enough && tolerated, outcome
 }
 
-// lost counts the members that were part of the database and do not serve now.
+// countLostMembers counts the members that were part of the database and do not serve now.
 // Those on their way into it do not count.
-func lost(s observation.Snapshot) int {
+func countLostMembers(s observation.Snapshot) int {
 	n := 0
 	for _, i := range s.Instances {
 		healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 		switch {
 		case storestate.RecordedID(i) == "", member.IsReady(i), i.Spec.Retire:
-		case s.Lease.Covers(i) && !s.Lease.HeldBy(i): // the holder counts for its batch
+		case s.Lease.Covers(i) && !s.Lease.IsHeldBy(i): // the holder counts for its batch
 		case healthy != nil && healthy.Reason == v1alpha1.ReasonRegistering:
 		case healthy == nil, healthy.Status != metav1.ConditionTrue, !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
 			n++
@@ -138,17 +138,17 @@ func lost(s observation.Snapshot) int {
 // which keeps it for them. Other groups do not report how many there are: the number
 // would have their status written all the time.
 func PutHolding(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Match, set *conditions.Set) {
-	if !storestate.TrustPD(g, s).Allowed() || g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == "" {
+	if !storestate.TrustPD(g, s).IsAllowed() || g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == "" {
 		return
 	}
 	regions, stores := 0, 0
 	for _, m := range matches {
-		if m.Store != nil && m.Own.Allowed() {
+		if m.Store != nil && m.Own.IsAllowed() {
 			regions += m.Store.Regions
 			stores++
 		}
 	}
 	if regions > 0 {
-		set.True(v1alpha1.ConditionHoldsRegions, v1alpha1.ReasonRegionsLeft, fmt.Sprintf("its %d stores hold %s region peers", stores, storestate.RoundCount(regions)))
+		set.MarkTrue(v1alpha1.ConditionHoldsRegions, v1alpha1.ReasonRegionsLeft, fmt.Sprintf("its %d stores hold %s region peers", stores, storestate.RoundCount(regions)))
 	}
 }

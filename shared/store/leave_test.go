@@ -89,7 +89,7 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 		"what has begun waits for PD":       {[]func(*observation.Snapshot){silent, func(s *observation.Snapshot) { s.Instances[0].Spec.Retire = true }}, want{says: "PD is asleep"}},
 		"and keeps the Lease if it holds it": {[]func(*observation.Snapshot){silent, func(s *observation.Snapshot) {
 			s.Instances[0].Spec.Retire = true
-			s.Lease = lease.Held(lease.Of(s.Instances[0]), now(), 1)
+			s.Lease = lease.NewState(lease.NewHolder(s.Instances[0]), now(), 1)
 		}}, want{leased: true, says: "PD is asleep"}},
 		"another store in its place is a problem":        {[]func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.Stores[0].ID = "99" }}, want{leased: true, says: "is store 1, but"}},
 		"a deleted member that is needed comes back":     {[]func(*observation.Snapshot){deleted}, want{ready: true, stays: true}},
@@ -130,7 +130,7 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 			assert.Contains(t, p.Wait.Message, c.want.says)
 			assert.Equal(t, c.want.says == "", p.Wait.Message == "", p.Wait.Message)
 			c.want.says = ""
-			replaced := kind.ReplacedWhenDeleted(s.Instances[0]) && (c.want.replaced || s.Instances[0].DeletionTimestamp != nil)
+			replaced := kind.IsReplacedWhenDeleted(s.Instances[0]) && (c.want.replaced || s.Instances[0].DeletionTimestamp != nil)
 			assert.Equal(t, c.want, want{kind.NeedsLease(d), p.Ready, p.Stays, p.Suspend, replaced, p.Calls, ""})
 			if !p.Ready {
 				assert.Positive(t, p.Wait.After)
@@ -153,7 +153,7 @@ func TestWhichDeletedMembersAreRestartedWithCare(t *testing.T) {
 		"one without a pod goes":                    {[]func(*observation.Snapshot){func(s *observation.Snapshot) { s.Instances[0].Status.PodUID = "" }}, false},
 		"unless it holds the Lease": {[]func(*observation.Snapshot){func(s *observation.Snapshot) {
 			s.Instances[0].Status.PodUID = ""
-			s.Lease = lease.Held(lease.Of(s.Instances[0]), now(), 1)
+			s.Lease = lease.NewState(lease.NewHolder(s.Instances[0]), now(), 1)
 		}}, true},
 		"one that is Down goes": {[]func(*observation.Snapshot){func(s *observation.Snapshot) {
 			s.PD.Stores[0].State = pd.StateDown

@@ -54,7 +54,7 @@ func TestARemovalLeavesAPlaceForEachPeerOfAPolicy(t *testing.T) {
 		victim := rapid.IntRange(0, len(zones)-1).Draw(t, "victim")
 		before := most(rules[1:], zones, 0, -1)
 		after := most(rules[1:], zones, 0, victim)
-		got := tikv(g, s).Dispensable(s.Instances[victim]).Reason()
+		got := tikv(g, s).CanDoWithout(s.Instances[victim]).Reason()
 		if strings.Contains(got, "would stay, and PD removes none") || strings.Contains(got, "TiKV store") {
 			t.Skip("PD itself would refuse")
 		}
@@ -113,7 +113,7 @@ func TestAPolicyThatWouldLackStoresIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := small(c.zones, 1)
 			s.PD.LocationLabels, s.PD.Rules = nil, c.rules
-			got := tikv(g, s).Dispensable(s.Instances[0]).Reason()
+			got := tikv(g, s).CanDoWithout(s.Instances[0]).Reason()
 			for _, words := range c.says {
 				assert.Contains(t, got, words)
 			}

@@ -156,7 +156,7 @@ func TestKV19ARebalanceEnds(t *testing.T) {
 		}
 		for round := 0; ; round++ {
 			now, _ := look(false)
-			if !now.Uneven.Given() {
+			if !now.Uneven.IsGiven() {
 				return
 			}
 			if round > len(lie)*len(lie) {
@@ -171,7 +171,7 @@ func TestKV19ARebalanceEnds(t *testing.T) {
 			if then.Unneeded {
 				t.Fatalf("it was not needed: %v", lie)
 			}
-			if then.NoGain.Given() {
+			if then.NoGain.IsGiven() {
 				if honest {
 					t.Fatalf("it does not help: %v: %s", lie, then.NoGain.Text())
 				}

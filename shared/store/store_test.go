@@ -95,7 +95,7 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 			}
 			assert.Equal(t, c.id, id)
 			if c.problem == "" {
-				assert.True(t, m.Own.Allowed())
+				assert.True(t, m.Own.IsAllowed())
 				return
 			}
 			assert.Contains(t, m.Own.Reason(), c.problem)
@@ -250,7 +250,7 @@ func TestStoresHealthyAndServing(t *testing.T) {
 			assert.Equal(t, c.status, got.Status, got.Message)
 			assert.Equal(t, c.reason, got.Reason, got.Message)
 			assert.NotEmpty(t, got.Message)
-			serves, outcome := store.Serves(g, s, set, now())
+			serves, outcome := store.IsServing(g, s, set, now())
 			assert.Equal(t, c.serves, serves)
 			assert.Equal(t, c.status == metav1.ConditionUnknown, outcome.Kind != step.KindDone)
 		})
@@ -273,7 +273,7 @@ func TestAnswersOfAnotherPDAreNotUsed(t *testing.T) {
 			s := snapshot(nil)
 			c.change(&s)
 			trust := storestate.TrustPD(kv(1), s)
-			assert.Equal(t, c.reason == "", trust.Allowed(), trust.Reason())
+			assert.Equal(t, c.reason == "", trust.IsAllowed(), trust.Reason())
 			if c.reason != "" {
 				assert.Equal(t, c.reason, storestate.DistrustReason(s))
 			}

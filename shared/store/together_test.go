@@ -217,7 +217,7 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 		}, "a region lacks a peer, or has one that is down or pending, and may need the whole zone: kubectl -n ns exec svc/pd -- /pd-ctl region check miss-peer (likewise down-peer, pending-peer)"},
 		"regions that could not be asked for": {func(s *observation.Snapshot) { s.RegionsErr = errors.New("no answer") }, "no answer"},
 		"regions that were not asked for": {func(s *observation.Snapshot) {
-			s.RegionsKnown, s.Lease = false, lease.Held(lease.Of(s.Instances[0]), now(), 0)
+			s.RegionsKnown, s.Lease = false, lease.NewState(lease.NewHolder(s.Instances[0]), now(), 0)
 		}, "PD has not been asked about its regions yet"},
 		"PD has no quorum":    {func(s *observation.Snapshot) { s.PD.Leader = "" }, "PDGroup pd has no quorum"},
 		"PD does not answer":  {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is away")} }, "PD is away"},
@@ -282,12 +282,12 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 func TestWhoIsRestartedTogether(t *testing.T) {
 	s := zoned()
 	with, alone := together(s).ChooseBatch(s.Instances[2], slices.Delete(slices.Clone(s.Instances), 2, 3))
-	assert.False(t, alone.Given())
+	assert.False(t, alone.IsGiven())
 	assert.Equal(t, []*v1alpha1.Instance{s.Instances[3]}, with)
 
 	with, alone = tikv(kv(6), s).ChooseBatch(s.Instances[2], s.Instances)
 	assert.Empty(t, with, "nobody asked for it")
-	assert.False(t, alone.Given())
+	assert.False(t, alone.IsGiven())
 
 	s.PD.IsolationLevel = ""
 	with, alone = together(s).ChooseBatch(s.Instances[2], s.Instances[3:])

@@ -63,16 +63,16 @@ func GroupNameOf(store pd.Store) string {
 // of whatever owner, and what brings them back; empty if none has. A leader of PD that
 // is new misses stores that run.
 func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
-	if !TrustPD(g, s).Allowed() || !s.PD.MajorityLost || !v1alpha1.LeadsRegions(g.GroupKind()) {
+	if !TrustPD(g, s).IsAllowed() || !s.PD.MajorityLost || !v1alpha1.LeadsRegions(g.GroupKind()) {
 		return ""
 	}
 	var dead []pd.Store
-	for _, store := range s.PD.Missed() {
+	for _, store := range s.PD.UnreachableStores() {
 		if i := s.Find(PodName(store)); i == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
 			dead = append(dead, store)
 		}
 	}
-	if len(dead) < s.PD.Fatal() {
+	if len(dead) < s.PD.FatalStoreCount() {
 		return ""
 	}
 	var named []string
@@ -89,9 +89,9 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), PodName(dead[0]))
 }
 
-// Outage waits while regions are without a majority: nothing that depends on them
+// WaitForMajority waits while regions are without a majority: nothing that depends on them
 // should go on.
-func Outage(g v1alpha1.Group, s observation.Snapshot) step.Outcome {
+func WaitForMajority(g v1alpha1.Group, s observation.Snapshot) step.Outcome {
 	why := DescribeOutage(g, s)
 	if why == "" || g.GetComponentSpec().Suspended || len(s.Instances) == 0 {
 		return step.Done()
@@ -114,7 +114,7 @@ func DescribeAbandoned(g v1alpha1.Group, s observation.Snapshot) string {
 	var all []pd.Store
 	leading := v1alpha1.LeadsRegions(g.GroupKind())
 	for _, store := range s.PD.Stores {
-		if store.LearnersOnly() != leading && IsAbandoned(s, store) {
+		if store.HasLearnersOnly() != leading && IsAbandoned(s, store) {
 			all = append(all, store)
 		}
 	}

@@ -105,7 +105,7 @@ func (m *Match) verify(g v1alpha1.Group, view pd.View, here []pd.Store, port int
 // Done if there is none.
 func StallOnMismatch(matches []Match) step.Outcome {
 	for _, m := range matches {
-		if !m.Own.Allowed() {
+		if !m.Own.IsAllowed() {
 			return step.Stall(v1alpha1.ReasonStoreMismatch, m.Own.Reason())
 		}
 	}
@@ -149,7 +149,7 @@ func RecordedID(i *v1alpha1.Instance) string {
 // Judge reports what PD's answer means for an Instance.
 func (m Match) Judge() Health {
 	switch {
-	case !m.Own.Allowed():
+	case !m.Own.IsAllowed():
 		return Health{Reason: v1alpha1.ReasonStoreMismatch, Message: m.Own.Reason()}
 	case m.Store == nil && m.Recorded == "":
 		return Health{Reason: v1alpha1.ReasonMemberNotListed, Message: "PD lists no store at " + m.Address}
@@ -182,15 +182,15 @@ func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
 	leaves := m.Instance.Spec.Retire || MarkOf(m.Instance) == member.Remove
 	switch {
 	case left && m.Recorded == "":
-		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the pod has stopped and PD has never listed a store of it")
+		set.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the pod has stopped and PD has never listed a store of it")
 	case left, m.Was(v1alpha1.ConditionDrained) && m.Store == nil && m.Recorded != "":
-		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, fmt.Sprintf("PD no longer lists store %s", m.Recorded))
+		set.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, fmt.Sprintf("PD no longer lists store %s", m.Recorded))
 	case waits != "":
-		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, waits)
+		set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, waits)
 	case leaves && m.Store != nil && m.Store.State == pd.StateOffline:
-		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is Offline and has %s left", m.Store.ID, RegionCount(m.Store.Regions)))
+		set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is Offline and has %s left", m.Store.ID, RegionCount(m.Store.Regions)))
 	case leaves && m.Store != nil:
-		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is %s and must leave", m.Store.ID, m.Store.State))
+		set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is %s and must leave", m.Store.ID, m.Store.State))
 	}
 }
 
@@ -198,7 +198,7 @@ func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
 // PD says: it is what tells the store from another one at its address.
 func (m Match) status() *v1alpha1.MemberStatus {
 	switch {
-	case !m.Own.Allowed() || (m.Store == nil && m.Recorded == ""):
+	case !m.Own.IsAllowed() || (m.Store == nil && m.Recorded == ""):
 		return m.Instance.Status.Member
 	case m.Store == nil:
 		gone := *m.Instance.Status.Member
@@ -208,9 +208,9 @@ func (m Match) status() *v1alpha1.MemberStatus {
 	return &v1alpha1.MemberStatus{ID: m.Store.ID, Name: m.Instance.Name, State: m.Store.State, Address: m.Store.Address}
 }
 
-// Absent reports whether a member's store does not serve. One that PD has only lost
+// IsAbsent reports whether a member's store does not serve. One that PD has only lost
 // sight of for a moment has a pod that is ready.
-func (m Match) Absent() bool {
+func (m Match) IsAbsent() bool {
 	if m.Store == nil || m.Store.State == pd.StateDown {
 		return true
 	}

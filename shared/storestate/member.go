@@ -27,19 +27,19 @@ func Members(matches []Match, drained map[string]bool, waiting map[string]string
 		v := m.Judge()
 		set := conditions.NewMember(m.Instance.Status.Conditions, now)
 		if v.Joined {
-			set.True(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists store "+m.Store.ID)
+			set.MarkTrue(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists store "+m.Store.ID)
 		} else {
-			set.False(v1alpha1.ConditionJoined, v.Reason, v.Message)
+			set.MarkFalse(v1alpha1.ConditionJoined, v.Reason, v.Message)
 		}
 		status := metav1.ConditionFalse
 		if v.Healthy {
 			status = metav1.ConditionTrue
 		}
 		reason := v.Reason
-		if m.Store == nil && m.Recorded != "" && m.Own.Allowed() {
+		if m.Store == nil && m.Recorded != "" && m.Own.IsAllowed() {
 			reason = v1alpha1.ReasonStoreTombstone
 		}
-		set.Put(v1alpha1.ConditionHealthy, status, reason, v.Message)
+		set.SetCondition(v1alpha1.ConditionHealthy, status, reason, v.Message)
 		m.putDrained(set, drained[m.Instance.Name], waiting[m.Instance.Name])
 		out = append(out, groupstatus.Member{Instance: m.Instance, Status: m.status(), Conditions: set.List()})
 	}

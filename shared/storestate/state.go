@@ -46,7 +46,7 @@ func StoreOf(c State, i *v1alpha1.Instance) Match {
 func OtherStores(c State, m Match) []pd.Store {
 	var out []pd.Store
 	for _, s := range c.Snapshot.PD.Stores {
-		if s.LearnersOnly() == !c.HasLeaders && (m.Store == nil || s.ID != m.Store.ID) {
+		if s.HasLearnersOnly() == !c.HasLeaders && (m.Store == nil || s.ID != m.Store.ID) {
 			out = append(out, s)
 		}
 	}
@@ -55,7 +55,7 @@ func OtherStores(c State, m Match) []pd.Store {
 
 // PDKnown says whether PD can be relied upon now.
 func PDKnown(c State) verdict.Verdict {
-	if c.TrustPD.Allowed() && !c.Snapshot.PD.HasQuorum() {
+	if c.TrustPD.IsAllowed() && !c.Snapshot.PD.HasQuorum() {
 		return verdict.Refusef("PDGroup %s has no quorum: kubectl -n %s describe pdgroup %s", c.Group.PDGroupName(), c.Group.GetNamespace(), c.Group.PDGroupName())
 	}
 	return c.TrustPD
@@ -69,7 +69,7 @@ func KnowsRegions(m Match) bool {
 
 // ReadySince is when an Instance's pod became Ready, zero if it is not.
 func ReadySince(i *v1alpha1.Instance) time.Time {
-	c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
+	c := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
 	if c == nil || c.Status != "True" {
 		return time.Time{}
 	}

@@ -20,13 +20,13 @@ func PDCtl(g v1alpha1.Group) string {
 // LookSoon is how soon PD is looked at again for something that no watch reports.
 const LookSoon = 500 * time.Millisecond
 
-// Waiting returns a Preparation that waits for PD.
-func Waiting(reason, format string, args ...any) component.Preparation {
+// WaitForPD returns a Preparation that waits for PD.
+func WaitForPD(reason, format string, args ...any) component.Preparation {
 	return component.Preparation{Wait: step.Wait("PD", LookSoon, reason, fmt.Sprintf(format, args...))}
 }
 
-// Count writes a number of things.
-func Count(n int, what string) string {
+// FormatCount writes a number of things.
+func FormatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -61,20 +61,20 @@ func Render(tree Tree) (string, error) {
 func Conflicts(tree Tree, owned []string) []string {
 	var conflicts []string
 	for _, key := range owned {
-		if sets(tree, split(key)) {
+		if setsKey(tree, splitKey(key)) {
 			conflicts = append(conflicts, key)
 		}
 	}
 	return conflicts
 }
 
-func sets(value any, path []string) bool {
+func setsKey(value any, path []string) bool {
 	table, ok := asTable(value)
 	if !ok || len(path) == 0 {
 		return true
 	}
 	for name, below := range table {
-		if strings.EqualFold(name, path[0]) && sets(below, path[1:]) {
+		if strings.EqualFold(name, path[0]) && setsKey(below, path[1:]) {
 			return true
 		}
 	}
@@ -132,18 +132,18 @@ func File(name, text string, owned []string, operator map[string]any) (files map
 // key by key, arrays or scalars of any Go type that TOML can say. Neither
 // argument is changed.
 func Merge(user Tree, operator map[string]any) Tree {
-	merged, ok := normal(map[string]any(user)).(map[string]any)
+	merged, ok := normalizeValue(map[string]any(user)).(map[string]any)
 	if !ok || merged == nil {
 		merged = map[string]any{}
 	}
 	for _, key := range sortedKeys(operator) {
-		put(merged, split(key), normal(operator[key]))
+		setValue(merged, splitKey(key), normalizeValue(operator[key]))
 	}
 	return Tree(merged)
 }
 
-// put sets a value below a table and makes the tables on the way.
-func put(table map[string]any, path []string, value any) {
+// setValue sets a value below a table and makes the tables on the way.
+func setValue(table map[string]any, path []string, value any) {
 	name := path[0] //nolint:gosec // no path is empty
 	if len(path) > 1 {
 		below, ok := table[name].(map[string]any)
@@ -151,7 +151,7 @@ func put(table map[string]any, path []string, value any) {
 			below = map[string]any{}
 			table[name] = below
 		}
-		put(below, path[1:], value)
+		setValue(below, path[1:], value)
 		return
 	}
 	from, isTable := value.(map[string]any)
@@ -161,7 +161,7 @@ func put(table map[string]any, path []string, value any) {
 		return
 	}
 	for key, below := range from {
-		put(into, []string{key}, below)
+		setValue(into, []string{key}, below)
 	}
 }
 
@@ -169,11 +169,11 @@ func put(table map[string]any, path []string, value any) {
 // part that has dots itself is quoted. An empty table is a value, too.
 func (t Tree) Leaves() map[string]any {
 	out := map[string]any{}
-	collect(out, "", map[string]any(t))
+	collectLeaves(out, "", map[string]any(t))
 	return out
 }
 
-func collect(into map[string]any, path string, value any) {
+func collectLeaves(into map[string]any, path string, value any) {
 	table, ok := value.(map[string]any)
 	if !ok || len(table) == 0 && path != "" {
 		into[path] = value
@@ -183,17 +183,17 @@ func collect(into map[string]any, path string, value any) {
 		if strings.Contains(key, ".") {
 			key = `"` + key + `"`
 		}
-		collect(into, strings.TrimPrefix(path+"."+key, "."), below)
+		collectLeaves(into, strings.TrimPrefix(path+"."+key, "."), below)
 	}
 }
 
 // Equal reports whether two Trees mean the same. Numbers with and without a
 // fraction differ, as they do in TOML.
 func Equal(a, b Tree) bool {
-	return same(normal(map[string]any(a)), normal(map[string]any(b)))
+	return equalValues(normalizeValue(map[string]any(a)), normalizeValue(map[string]any(b)))
 }
 
-func same(a, b any) bool {
+func equalValues(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		other, ok := b.(map[string]any)
@@ -201,14 +201,14 @@ func same(a, b any) bool {
 			return false
 		}
 		for key, value := range a {
-			if below, ok := other[key]; !ok || !same(value, below) {
+			if below, ok := other[key]; !ok || !equalValues(value, below) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		other, ok := b.([]any)
-		return ok && slices.EqualFunc(a, other, same)
+		return ok && slices.EqualFunc(a, other, equalValues)
 	case time.Time:
 		other, ok := b.(time.Time)
 		return ok && a.Equal(other)
@@ -219,8 +219,8 @@ func same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// normal returns a deep copy in the types that Parse gives.
-func normal(value any) any {
+// normalizeValue returns a deep copy in the types that Parse gives.
+func normalizeValue(value any) any {
 	switch value.(type) {
 	case time.Time, toml.LocalDate, toml.LocalTime, toml.LocalDateTime:
 		return value
@@ -242,13 +242,13 @@ func normal(value any) any {
 	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
 		table := make(map[string]any, v.Len())
 		for key, below := range v.Seq2() {
-			table[key.String()] = normal(below.Interface())
+			table[key.String()] = normalizeValue(below.Interface())
 		}
 		return table
 	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
 		array := make([]any, v.Len())
 		for i := range array {
-			array[i] = normal(v.Index(i).Interface())
+			array[i] = normalizeValue(v.Index(i).Interface())
 		}
 		return array
 	}
@@ -274,9 +274,9 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// split takes a key apart at the dots outside of quotes. What is not a key of
+// splitKey takes a key apart at the dots outside of quotes. What is not a key of
 // TOML is one part: the operators' own keys are tested, not checked.
-func split(key string) []string {
+func splitKey(key string) []string {
 	parser := unstable.Parser{}
 	parser.Reset([]byte(key + " = 0"))
 	if !parser.NextExpression() || parser.Expression().Kind != unstable.KeyValue {

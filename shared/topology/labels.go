@@ -72,9 +72,9 @@ func ServerLabels(node, user map[string]string) map[string]string {
 	return StoreLabels(node, []string{zoneLabel}, user)
 }
 
-// Missing returns the labels of want that have lacks or has at another value.
+// MissingLabels returns the labels of want that have lacks or has at another value.
 // What else is in have belongs to another owner and is left alone.
-func Missing(want, have map[string]string) map[string]string {
+func MissingLabels(want, have map[string]string) map[string]string {
 	// PD keeps the case of the key that was there first, so an exact
 	// comparison would set the same label forever.
 	folded := make(map[string]string, len(have))

@@ -102,7 +102,7 @@ func TestMissing(t *testing.T) {
 	}}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, c.left, topology.Missing(c.want, c.have))
+			assert.Equal(t, c.left, topology.MissingLabels(c.want, c.have))
 		})
 	}
 }

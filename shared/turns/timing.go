@@ -84,9 +84,9 @@ type Pace struct {
 // Pace returns the course of polls that have not begun yet.
 func (t Timing) Pace() *Pace { return &Pace{Timing: t} }
 
-// Kicked returns the least time from the beginning of one poll to that of one
+// KickDelay returns the least time from the beginning of one poll to that of one
 // that was asked for, and polls fast from there on.
-func (p *Pace) Kicked() time.Duration {
+func (p *Pace) KickDelay() time.Duration {
 	p.moved = 0
 	if p.failures >= p.Breaker {
 		return max(p.Slow, p.apart)
@@ -108,11 +108,11 @@ func (p *Pace) Next(polled Poll, took time.Duration) time.Duration {
 	} else {
 		p.failures = 0
 	}
-	return max(p.planned(polled), ease)
+	return max(p.plannedDelay(polled), ease)
 }
 
-// planned returns how long to wait after a poll that did not take long.
-func (p *Pace) planned(polled Poll) time.Duration {
+// plannedDelay returns how long to wait after a poll that did not take long.
+func (p *Pace) plannedDelay(polled Poll) time.Duration {
 	switch {
 	case polled.Moving && (polled.Changed || p.moved == 0):
 		p.moved = p.Fast

@@ -9,22 +9,22 @@ type Reason struct {
 	text  string
 }
 
-// Because is a Reason, for a user who reads it in a condition.
-func Because(text string) Reason { return Reason{given: true, text: text} }
+// NewReason is a Reason, for a user who reads it in a condition.
+func NewReason(text string) Reason { return Reason{given: true, text: text} }
 
-// Becausef is Because with a format of package fmt.
-func Becausef(format string, args ...any) Reason { return Because(fmt.Sprintf(format, args...)) }
+// NewReasonf is Because with a format of package fmt.
+func NewReasonf(format string, args ...any) Reason { return NewReason(fmt.Sprintf(format, args...)) }
 
 // WhyNot is the Reason of a Verdict that refuses; none of one that allows.
 func (v Verdict) WhyNot() Reason {
 	if v.allowed {
 		return Reason{}
 	}
-	return Because(v.Reason())
+	return NewReason(v.Reason())
 }
 
-// Given reports whether there is a reason.
-func (r Reason) Given() bool { return r.given }
+// IsGiven reports whether there is a reason.
+func (r Reason) IsGiven() bool { return r.given }
 
 // Text is the reason as a user reads it.
 func (r Reason) Text() string { return r.text }

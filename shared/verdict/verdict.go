@@ -24,16 +24,16 @@ func Refuse(reason string) Verdict { return Verdict{reason: reason} }
 // Refusef is Refuse with a format of package fmt.
 func Refusef(format string, args ...any) Verdict { return Refuse(fmt.Sprintf(format, args...)) }
 
-// Unless refuses for a problem; it allows if there is none.
-func Unless(problem string) Verdict {
+// RefuseIf refuses for a problem; it allows if there is none.
+func RefuseIf(problem string) Verdict {
 	if problem == "" {
 		return Allow()
 	}
 	return Refuse(problem)
 }
 
-// All returns the first of several that refuses; it allows if each does.
-func All(first Verdict, others ...Verdict) Verdict {
+// RequireAll returns the first of several that refuses; it allows if each does.
+func RequireAll(first Verdict, others ...Verdict) Verdict {
 	for _, v := range append([]Verdict{first}, others...) {
 		if !v.allowed {
 			return v
@@ -42,8 +42,8 @@ func All(first Verdict, others ...Verdict) Verdict {
 	return Allow()
 }
 
-// Allowed reports whether it may be done.
-func (v Verdict) Allowed() bool { return v.allowed }
+// IsAllowed reports whether it may be done.
+func (v Verdict) IsAllowed() bool { return v.allowed }
 
 // Reason says why it must not be done; empty if it may.
 func (v Verdict) Reason() string {

@@ -9,17 +9,17 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Edited passes what a user, or a tool of the user, changes in an object: its spec, labels
+// EditedPredicate passes what a user, or a tool of the user, changes in an object: its spec, labels
 // or annotations, that it is there, and that it is to be deleted. What an operator makes is
 // no edit: a new cluster makes many objects, and would go before a change of another one.
 // Of the objects that are there when an operator starts it passes those whose spec the
 // operator has not seen.
-func Edited() predicate.Predicate {
-	asks := Spec()
+func EditedPredicate() predicate.Predicate {
+	asks := SpecPredicate()
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			if e.IsInInitialList {
-				return unseen(e.Object)
+				return hasStaleStatus(e.Object)
 			}
 			return metav1.GetControllerOf(e.Object) == nil
 		},
@@ -31,8 +31,8 @@ func Edited() predicate.Predicate {
 	}
 }
 
-// unseen reports whether an object's status is of an earlier spec.
-func unseen(object client.Object) bool {
+// hasStaleStatus reports whether an object's status is of an earlier spec.
+func hasStaleStatus(object client.Object) bool {
 	observed := object.GetGeneration() // of a kind that does not tell
 	switch of := object.(type) {
 	case v1alpha1.Group:

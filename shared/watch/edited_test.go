@@ -14,7 +14,7 @@ import (
 )
 
 func TestWhatIsAnEdit(t *testing.T) {
-	edited := watch.Edited()
+	edited := watch.EditedPredicate()
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.PDGroup)
 		want   bool
@@ -40,7 +40,7 @@ func TestWhatIsAnEdit(t *testing.T) {
 
 // What is there when an operator starts was edited meanwhile if its status is of another spec.
 func TestWhatWasEditedWhileNobodyLooked(t *testing.T) {
-	edited := watch.Edited()
+	edited := watch.EditedPredicate()
 	for name, object := range map[string]func(generation, observed int64) client.Object{
 		"a group": func(generation, observed int64) client.Object {
 			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Generation: generation}}

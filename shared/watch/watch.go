@@ -17,35 +17,35 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/index"
 )
 
-// Own passes every change of a reconciler's own kind, its own status writes
+// OwnPredicate passes every change of a reconciler's own kind, its own status writes
 // included. A reconcile that ran before the last status write had come back
 // through the cache may have found that there was nothing to write; only the
 // write coming back reports that there is.
-func Own() predicate.Predicate { return Changed() }
+func OwnPredicate() predicate.Predicate { return ChangedPredicate() }
 
-// Changed drops updates that changed nothing, which informers send on a resync.
-func Changed() predicate.Predicate {
+// ChangedPredicate drops updates that changed nothing, which informers send on a resync.
+func ChangedPredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 	}}
 }
 
-// Spec passes updates of which the spec or the metadata differ; the status is
+// SpecPredicate passes updates of which the spec or the metadata differ; the status is
 // another owner's.
-func Spec() predicate.Predicate {
+func SpecPredicate() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }
 
-// Nodes passes events of nodes whose labels or taints changed, or that were cordoned
+// NodePredicate passes events of nodes whose labels or taints changed, or that were cordoned
 // or uncordoned: none of that counts as a generation of theirs.
-func Nodes() predicate.Predicate {
+func NodePredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || !equality.Semantic.DeepEqual(closed(e.ObjectOld), closed(e.ObjectNew))
+		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || !equality.Semantic.DeepEqual(nodeRestrictions(e.ObjectOld), nodeRestrictions(e.ObjectNew))
 	}}
 }
 
-// closed is what keeps pods off a node.
-func closed(o client.Object) corev1.NodeSpec {
+// nodeRestrictions is what keeps pods off a node.
+func nodeRestrictions(o client.Object) corev1.NodeSpec {
 	node, ok := o.(*corev1.Node)
 	if !ok {
 		return corev1.NodeSpec{}
@@ -64,14 +64,14 @@ func closed(o client.Object) corev1.NodeSpec {
 // list returns an empty list of the groups' kind.
 func GroupsOf(reader client.Reader, list func() client.ObjectList, pdGroup func(client.Object) string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-		return requests(ctx, reader, list(), object.GetNamespace(), pdGroup(object))
+		return listRequests(ctx, reader, list(), object.GetNamespace(), pdGroup(object))
 	})
 }
 
 // AllGroups wakes every group up; it is for objects outside of namespaces.
 func AllGroups(reader client.Reader, list func() client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return requests(ctx, reader, list(), metav1.NamespaceAll, "")
+		return listRequests(ctx, reader, list(), metav1.NamespaceAll, "")
 	})
 }
 
@@ -87,10 +87,10 @@ func ByPDGroup(object client.Object) string {
 	return ""
 }
 
-// requests lists the groups of a PDGroup, all groups if it is empty. A list
+// listRequests lists the groups of a PDGroup, all groups if it is empty. A list
 // that fails wakes nothing: the cache that it reads from is not there, and then
 // neither is the event. Nothing of the list leaves but names, so it is not copied.
-func requests(ctx context.Context, reader client.Reader, list client.ObjectList, namespace, pdGroup string) []reconcile.Request {
+func listRequests(ctx context.Context, reader client.Reader, list client.ObjectList, namespace, pdGroup string) []reconcile.Request {
 	if err := reader.List(ctx, list, client.InNamespace(namespace), index.OfPDGroup(pdGroup), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}

@@ -33,11 +33,11 @@ func TestPredicates(t *testing.T) {
 		change    func(*v1alpha1.PDGroup)
 		passes    bool
 	}{
-		"one's own status is work":   {watch.Own(), func(g *v1alpha1.PDGroup) { g.ResourceVersion, g.Status.ClusterID = "2", "7" }, true},
-		"another's status is work":   {watch.Changed(), func(g *v1alpha1.PDGroup) { g.ResourceVersion = "2" }, true},
-		"a resync is none":           {watch.Changed(), nil, false},
-		"a node's label is work":     {watch.Nodes(), func(g *v1alpha1.PDGroup) { g.Labels = map[string]string{"a": "b"} }, true},
-		"a node's heartbeat is none": {watch.Nodes(), func(g *v1alpha1.PDGroup) { g.ResourceVersion = "2" }, false},
+		"one's own status is work":   {watch.OwnPredicate(), func(g *v1alpha1.PDGroup) { g.ResourceVersion, g.Status.ClusterID = "2", "7" }, true},
+		"another's status is work":   {watch.ChangedPredicate(), func(g *v1alpha1.PDGroup) { g.ResourceVersion = "2" }, true},
+		"a resync is none":           {watch.ChangedPredicate(), nil, false},
+		"a node's label is work":     {watch.NodePredicate(), func(g *v1alpha1.PDGroup) { g.Labels = map[string]string{"a": "b"} }, true},
+		"a node's heartbeat is none": {watch.NodePredicate(), func(g *v1alpha1.PDGroup) { g.ResourceVersion = "2" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, c.passes, c.predicate.Update(event.UpdateEvent{ObjectOld: object(nil), ObjectNew: object(c.change)}))
@@ -51,9 +51,9 @@ func TestANodeThatIsCordonedIsWork(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	cordoned := node.DeepCopy()
 	cordoned.Spec.Unschedulable = true
-	assert.True(t, watch.Nodes().Update(event.UpdateEvent{ObjectOld: node, ObjectNew: cordoned}))
-	assert.True(t, watch.Nodes().Update(event.UpdateEvent{ObjectOld: cordoned, ObjectNew: node}))
-	assert.False(t, watch.Nodes().Update(event.UpdateEvent{ObjectOld: cordoned, ObjectNew: cordoned.DeepCopy()}))
+	assert.True(t, watch.NodePredicate().Update(event.UpdateEvent{ObjectOld: node, ObjectNew: cordoned}))
+	assert.True(t, watch.NodePredicate().Update(event.UpdateEvent{ObjectOld: cordoned, ObjectNew: node}))
+	assert.False(t, watch.NodePredicate().Update(event.UpdateEvent{ObjectOld: cordoned, ObjectNew: cordoned.DeepCopy()}))
 }
 
 func TestWhatIsSaidOfAPDGroupWakesItsGroupsAlone(t *testing.T) {

@@ -29,8 +29,8 @@ func JobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobC
 	return nil
 }
 
-// JobEnded reports whether a Job is over.
-func JobEnded(job *batchv1.Job) bool {
+// HasJobEnded reports whether a Job is over.
+func HasJobEnded(job *batchv1.Job) bool {
 	return JobCondition(job, batchv1.JobComplete) != nil || JobCondition(job, batchv1.JobFailed) != nil
 }
 

@@ -69,8 +69,8 @@ func Meta(g v1alpha1.Group, name string) metav1.ObjectMeta {
 	}
 }
 
-// merged returns base with extra laid over it, nil if both are empty.
-func merged(base, extra map[string]string) map[string]string {
+// mergeMaps returns base with extra laid over it, nil if both are empty.
+func mergeMaps(base, extra map[string]string) map[string]string {
 	if len(base)+len(extra) == 0 {
 		return nil
 	}

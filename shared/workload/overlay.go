@@ -15,9 +15,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// overlay merges the user's overlay onto a pod and checks that nothing that the
+// applyOverlay merges the user's overlay onto a pod and checks that nothing that the
 // operators rely on was taken away.
-func overlay(pod corev1.PodTemplateSpec, raw *runtime.RawExtension, mainContainer string) (corev1.PodTemplateSpec, string) {
+func applyOverlay(pod corev1.PodTemplateSpec, raw *runtime.RawExtension, mainContainer string) (corev1.PodTemplateSpec, string) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return pod, ""
 	}
@@ -39,7 +39,7 @@ func overlay(pod corev1.PodTemplateSpec, raw *runtime.RawExtension, mainContaine
 	if problem := addArguments(pod, &out, mainContainer); problem != "" {
 		return pod, problem
 	}
-	return out, lost(pod, out, mainContainer)
+	return out, findRemovedParts(pod, out, mainContainer)
 }
 
 // addArguments adds an overlay's arguments to those of the operator: a list of them
@@ -47,7 +47,7 @@ func overlay(pod corev1.PodTemplateSpec, raw *runtime.RawExtension, mainContaine
 // first operator that has one more. An argument that the operator sets stays the
 // operator's.
 func addArguments(before corev1.PodTemplateSpec, after *corev1.PodTemplateSpec, mainContainer string) string {
-	old, now := named(before.Spec.Containers, mainContainer), named(after.Spec.Containers, mainContainer)
+	old, now := findContainer(before.Spec.Containers, mainContainer), findContainer(after.Spec.Containers, mainContainer)
 	if old == nil || now == nil {
 		return ""
 	}
@@ -108,7 +108,7 @@ func checkOverlay(raw []byte) string {
 	if err != nil {
 		return fmt.Sprintf("spec.overlay: %v", err)
 	}
-	if err := strict(plain, &corev1.PodTemplateSpec{}); err != nil {
+	if err := decodeStrict(plain, &corev1.PodTemplateSpec{}); err != nil {
 		return fmt.Sprintf("spec.overlay: %v: correct the field's name or type (kubectl explain pod.spec)", err)
 	}
 	return ""
@@ -136,8 +136,8 @@ func withoutDirectives(v any) any {
 	return v
 }
 
-// lost names what an overlay took away that must stay.
-func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
+// findRemovedParts names what an overlay took away that must stay.
+func findRemovedParts(before, after corev1.PodTemplateSpec, mainContainer string) string {
 	for key, value := range before.Labels {
 		if (strings.HasPrefix(key, v1alpha1.LabelPrefix) || strings.HasPrefix(key, "app.kubernetes.io/")) && after.Labels[key] != value {
 			return fmt.Sprintf("spec.overlay.metadata.labels[%s]: %q belongs to the operator: remove it from the overlay", key, after.Labels[key])
@@ -149,14 +149,14 @@ func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
 		}
 	}
 	for _, old := range before.Spec.InitContainers {
-		switch now := named(after.Spec.InitContainers, old.Name); {
+		switch now := findContainer(after.Spec.InitContainers, old.Name); {
 		case now == nil:
 			return fmt.Sprintf("spec.overlay.spec.initContainers: container %q is gone: an overlay may not remove it", old.Name)
 		case !slices.Equal(old.Command, now.Command) || len(now.Args) > 0:
 			return fmt.Sprintf("spec.overlay.spec.initContainers[%s]: command and args belong to the operator: remove them from the overlay", old.Name)
 		}
 	}
-	old, now := named(before.Spec.Containers, mainContainer), named(after.Spec.Containers, mainContainer)
+	old, now := findContainer(before.Spec.Containers, mainContainer), findContainer(after.Spec.Containers, mainContainer)
 	if old == nil {
 		return ""
 	}
@@ -177,8 +177,8 @@ func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
 	return ""
 }
 
-// named returns the container of a name, nil if there is none.
-func named(containers []corev1.Container, name string) *corev1.Container {
+// findContainer returns the container of a name, nil if there is none.
+func findContainer(containers []corev1.Container, name string) *corev1.Container {
 	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
 	if at < 0 {
 		return nil
@@ -186,8 +186,8 @@ func named(containers []corev1.Container, name string) *corev1.Container {
 	return &containers[at]
 }
 
-// strict decodes JSON and refuses unknown and duplicate fields.
-func strict(raw []byte, into any) error {
+// decodeStrict decodes JSON and refuses unknown and duplicate fields.
+func decodeStrict(raw []byte, into any) error {
 	problems, err := sigsjson.UnmarshalStrict(raw, into)
 	if err != nil {
 		return err

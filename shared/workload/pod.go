@@ -68,8 +68,8 @@ func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 	}
 	pod := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels: merged(Labels(g), spec.Labels),
-			Annotations: merged(map[string]string{
+			Labels: mergeMaps(Labels(g), spec.Labels),
+			Annotations: mergeMaps(map[string]string{
 				"prometheus.io/scrape": "true",
 				"prometheus.io/path":   "/metrics",
 				"prometheus.io/port":   strconv.Itoa(int(m.MetricsPort)),
@@ -82,11 +82,11 @@ func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 			ServiceAccountName:            spec.ServiceAccountName,
 			AutomountServiceAccountToken:  ptr.To(spec.ServiceAccountName != ""),
 			TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
-			TopologySpreadConstraints:     spread(g, spec),
+			TopologySpreadConstraints:     renderSpreadConstraints(g, spec),
 			Tolerations:                   Tolerations(spec),
 			ImagePullSecrets:              PullSecrets(spec),
 			InitContainers:                m.Init,
-			Containers:                    append([]corev1.Container{container(g, m)}, m.Sidecars...),
+			Containers:                    append([]corev1.Container{renderContainer(g, m)}, m.Sidecars...),
 			Volumes:                       append(podVolumes(m), m.Volumes...),
 			EnableServiceLinks:            ptr.To(false),
 		},
@@ -101,13 +101,13 @@ func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 		pod.Spec.TerminationGracePeriodSeconds = &m.GraceSeconds
 	}
 	var problem string
-	if pod.Spec.Affinity, problem = affinity(g, spec); problem != "" {
+	if pod.Spec.Affinity, problem = renderAffinity(g, spec); problem != "" {
 		problems = append(problems, problem)
 	}
 	if pod.Spec.SecurityContext, problem = securityContext(spec); problem != "" {
 		problems = append(problems, problem)
 	}
-	pod, problem = overlay(pod, spec.Overlay, g.Component())
+	pod, problem = applyOverlay(pod, spec.Overlay, g.Component())
 	if problem != "" {
 		problems = append(problems, problem)
 	}
@@ -147,8 +147,8 @@ func ContainerResources(r v1alpha1.Resources) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
 }
 
-// Unprivileged returns the security context of every container.
-func Unprivileged(writableRoot bool) *corev1.SecurityContext {
+// UnprivilegedContext returns the security context of every container.
+func UnprivilegedContext(writableRoot bool) *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false),
 		ReadOnlyRootFilesystem:   ptr.To(!writableRoot),
@@ -156,7 +156,7 @@ func Unprivileged(writableRoot bool) *corev1.SecurityContext {
 	}
 }
 
-func container(g v1alpha1.Group, m Main) corev1.Container {
+func renderContainer(g v1alpha1.Group, m Main) corev1.Container {
 	spec := g.GetComponentSpec()
 	c := corev1.Container{
 		Name:            g.Component(),
@@ -165,11 +165,11 @@ func container(g v1alpha1.Group, m Main) corev1.Container {
 		Command:         m.Command,
 		Args:            m.Args,
 		Ports:           ContainerPorts(m.Ports),
-		Env:             environment(spec),
+		Env:             renderEnvironment(spec),
 		Resources:       ContainerResources(spec.Resources),
 		ReadinessProbe:  m.Readiness,
 		Lifecycle:       m.Lifecycle,
-		SecurityContext: Unprivileged(m.WritableRoot),
+		SecurityContext: UnprivilegedContext(m.WritableRoot),
 		VolumeMounts: append([]corev1.VolumeMount{
 			{Name: configVolume, MountPath: m.ConfigDir, ReadOnly: true},
 			{Name: tmpVolume, MountPath: "/tmp"},
@@ -188,8 +188,8 @@ func container(g v1alpha1.Group, m Main) corev1.Container {
 	return c
 }
 
-// environment returns the variables that arguments refer to, then the user's.
-func environment(spec *v1alpha1.ComponentSpec) []corev1.EnvVar {
+// renderEnvironment returns the variables that arguments refer to, then the user's.
+func renderEnvironment(spec *v1alpha1.ComponentSpec) []corev1.EnvVar {
 	field := func(path string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}
 	}
@@ -220,7 +220,7 @@ func podVolumes(m Main) []corev1.Volume {
 	}
 }
 
-func spread(g v1alpha1.Group, spec *v1alpha1.ComponentSpec) []corev1.TopologySpreadConstraint {
+func renderSpreadConstraints(g v1alpha1.Group, spec *v1alpha1.ComponentSpec) []corev1.TopologySpreadConstraint {
 	var out []corev1.TopologySpreadConstraint
 	for _, t := range spec.TopologySpreadConstraints {
 		out = append(out, corev1.TopologySpreadConstraint{
@@ -249,9 +249,9 @@ func PullSecrets(spec *v1alpha1.ComponentSpec) []corev1.LocalObjectReference {
 	return out
 }
 
-// affinity returns the user's affinity, or the default: members of a group
+// renderAffinity returns the user's affinity, or the default: members of a group
 // prefer different nodes.
-func affinity(g v1alpha1.Group, spec *v1alpha1.ComponentSpec) (*corev1.Affinity, string) {
+func renderAffinity(g v1alpha1.Group, spec *v1alpha1.ComponentSpec) (*corev1.Affinity, string) {
 	if spec.Affinity == nil {
 		return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
@@ -264,7 +264,7 @@ func affinity(g v1alpha1.Group, spec *v1alpha1.ComponentSpec) (*corev1.Affinity,
 		}}, ""
 	}
 	out := &corev1.Affinity{}
-	if err := strict(spec.Affinity.Raw, out); err != nil {
+	if err := decodeStrict(spec.Affinity.Raw, out); err != nil {
 		return nil, fmt.Sprintf("spec.affinity: %v: write it as in a PodSpec (kubectl explain pod.spec.affinity)", err)
 	}
 	return out, ""
@@ -280,7 +280,7 @@ func securityContext(spec *v1alpha1.ComponentSpec) (*corev1.PodSecurityContext, 
 		}, ""
 	}
 	out := &corev1.PodSecurityContext{}
-	if err := strict(spec.SecurityContext.Raw, out); err != nil {
+	if err := decodeStrict(spec.SecurityContext.Raw, out); err != nil {
 		return nil, fmt.Sprintf("spec.securityContext: %v: write it as in a PodSpec (kubectl explain pod.spec.securityContext)", err)
 	}
 	return out, ""

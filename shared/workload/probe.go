@@ -7,8 +7,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Readiness is a readiness probe that asks every second, and believes a refusal after three.
-func Readiness(handler corev1.ProbeHandler) *corev1.Probe {
+// ReadinessProbe is a readiness probe that asks every second, and believes a refusal after three.
+func ReadinessProbe(handler corev1.ProbeHandler) *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: handler, PeriodSeconds: 1, TimeoutSeconds: 2, FailureThreshold: 3, SuccessThreshold: 1}
 }
 

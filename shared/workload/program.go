@@ -38,7 +38,7 @@ func BringProgram(g v1alpha1.Group, m *Main, image, program string) string {
 		// wants to know of each: with the component's own nothing changes for either.
 		Resources:       ContainerResources(g.GetComponentSpec().Resources),
 		VolumeMounts:    []corev1.VolumeMount{mount},
-		SecurityContext: Unprivileged(false),
+		SecurityContext: UnprivilegedContext(false),
 	})
 	mount.ReadOnly = true
 	m.Mounts = append(m.Mounts, mount)

@@ -25,14 +25,14 @@ func PeerService(g v1alpha1.Group, ports []Port) *corev1.Service {
 		Selector: Selector(g), PublishNotReadyAddresses: true, Ports: servicePorts(ports, nil),
 	}
 	if families := g.GetComponentSpec().PeerService; families != nil {
-		choose(&s.Spec, *families)
+		setIPFamilies(&s.Spec, *families)
 	}
 	return s
 }
 
-// choose has a Service have the families of addresses that the user wants. What he does
+// setIPFamilies has a Service have the families of addresses that the user wants. What he does
 // not say is the API server's choice.
-func choose(s *corev1.ServiceSpec, families v1alpha1.IPFamilies) {
+func setIPFamilies(s *corev1.ServiceSpec, families v1alpha1.IPFamilies) {
 	if policy := families.IPFamilyPolicy; policy != "" {
 		s.IPFamilyPolicy = &policy
 	}
@@ -46,16 +46,16 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 		spec = &v1alpha1.ServiceSpec{}
 	}
 	s := &corev1.Service{ObjectMeta: Meta(g, g.GetName())}
-	s.Labels = merged(s.Labels, spec.Labels)
-	s.Annotations = merged(nil, spec.Annotations)
+	s.Labels = mergeMaps(s.Labels, spec.Labels)
+	s.Annotations = mergeMaps(nil, spec.Annotations)
 	s.Spec = corev1.ServiceSpec{
 		Type: spec.Type, Selector: Selector(g), Ports: servicePorts(ports, spec.Ports),
 		LoadBalancerClass: spec.LoadBalancerClass, LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 		ExternalTrafficPolicy: spec.ExternalTrafficPolicy,
 	}
-	choose(&s.Spec, spec.IPFamilies)
+	setIPFamilies(&s.Spec, spec.IPFamilies)
 	if spec.Closed {
-		s.Spec.Selector = merged(s.Spec.Selector, map[string]string{v1alpha1.LabelClosed: "true"})
+		s.Spec.Selector = mergeMaps(s.Spec.Selector, map[string]string{v1alpha1.LabelClosed: "true"})
 	}
 	if s.Spec.Type == "" {
 		s.Spec.Type = corev1.ServiceTypeClusterIP

@@ -27,6 +27,6 @@ func Tailer(name string, sidecar *v1alpha1.Sidecar, mounts []corev1.VolumeMount,
 		Command:         append([]string{"sh", "-c", tailScript, name}, files...),
 		Resources:       ContainerResources(sidecar.Resources),
 		VolumeMounts:    mounts,
-		SecurityContext: Unprivileged(false),
+		SecurityContext: UnprivilegedContext(false),
 	}
 }

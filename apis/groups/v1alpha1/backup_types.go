@@ -368,8 +368,8 @@ type RunStatus struct {
 // SetOperatorVersion says which version of the operator writes the status.
 func (s *RunStatus) SetOperatorVersion(version string) { s.OperatorVersion = version }
 
-// Ended reports whether the run is over.
-func (s *RunStatus) Ended() bool { return s.State == RunComplete || s.State == RunFailed }
+// HasEnded reports whether the run is over.
+func (s *RunStatus) HasEnded() bool { return s.State == RunComplete || s.State == RunFailed }
 
 // BackupStatus is what the backup operator has found.
 //

@@ -65,8 +65,8 @@ type BackendGroup interface {
 	GetBackendTLS() *BackendTLS
 }
 
-// closed returns what a Service is shaped by that leads nowhere.
-func closed(s *ServiceSpec) *ServiceSpec {
+// closedService returns what a Service is shaped by that leads nowhere.
+func closedService(s *ServiceSpec) *ServiceSpec {
 	if s = s.DeepCopy(); s == nil {
 		s = &ServiceSpec{}
 	}
@@ -143,18 +143,18 @@ func (c ComponentInfo) Check() error {
 	return errors.Join(missing...)
 }
 
-// Leads reports whether its members are stores that lead regions.
-func (c ComponentInfo) Leads() bool { return c.Stores && c.LearnerEngine == "" }
+// LeadsRegions reports whether its members are stores that lead regions.
+func (c ComponentInfo) LeadsRegions() bool { return c.Stores && c.LearnerEngine == "" }
 
 // LeadsRegions reports whether the members of a kind of groups are stores that lead regions.
 func LeadsRegions(kind string) bool {
 	info, _ := LookupComponent(kind)
-	return info.Leads()
+	return info.LeadsRegions()
 }
 
-// LearnersOnly reports whether a store whose label engine has a value in PD has learners
+// HasLearnersOnly reports whether a store whose label engine has a value in PD has learners
 // only.
-func LearnersOnly(engine string) bool {
+func HasLearnersOnly(engine string) bool {
 	return slices.ContainsFunc(componentTable(), func(c ComponentInfo) bool { return c.LearnerEngine != "" && strings.HasPrefix(engine, c.LearnerEngine) })
 }
 

@@ -302,8 +302,8 @@ type ConditionInfo struct {
 // Has reports whether the condition may carry a reason.
 func (i ConditionInfo) Has(reason string) bool { return slices.Contains(i.Reasons, reason) }
 
-// On reports whether the condition may stand on a kind.
-func (i ConditionInfo) On(kind string) bool { return slices.Contains(i.Kinds, kind) }
+// AppliesTo reports whether the condition may stand on a kind.
+func (i ConditionInfo) AppliesTo(kind string) bool { return slices.Contains(i.Kinds, kind) }
 
 // ConditionTypes returns the types of all conditions in the order in which a status has them,
 // which is the table's: the whole table takes long to make for every status.

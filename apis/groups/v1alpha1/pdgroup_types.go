@@ -255,7 +255,7 @@ func (g *PDGroup) Component() string { return ComponentPD }
 func (g *PDGroup) PDGroupName() string { return g.Name }
 
 // GetReplicas implements Group.
-func (g *PDGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+func (g *PDGroup) GetReplicas() int32 { return replicaCount(g.Spec.Replicas) }
 
 // GetComponentSpec implements Group.
 func (g *PDGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
@@ -271,9 +271,9 @@ func (g *PDGroup) GetTLS() *TLS {
 // GetGroupStatus implements Group.
 func (g *PDGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
 
-// replicas reads an optional replica count; the schema's defaults fill it in,
+// replicaCount reads an optional replica count; the schema's defaults fill it in,
 // so nil only occurs on objects that no API server has seen.
-func replicas(n *int32) int32 {
+func replicaCount(n *int32) int32 {
 	if n == nil {
 		return 0
 	}
@@ -291,10 +291,10 @@ func pdComponent() ComponentInfo {
 		NewList: func() GroupList { return &PDGroupList{} },
 		Entries: func(c *TidbClusterSpec, _ LocalReference) []Entry {
 			g := &PDGroup{Spec: PDGroupSpec{PDTemplate: *c.PD.PDTemplate.DeepCopy()}}
-			g.Spec.TLS = inherited(c, g.Spec.TLS)
+			g.Spec.TLS = inheritTLS(c, g.Spec.TLS)
 			if c.TLS != nil {
 				g.Spec.TLS.ClientSecretName = cmp.Or(g.Spec.TLS.ClientSecretName, c.TLS.ClientSecretName)
-				if !g.Spec.TLS.Made() {
+				if !g.Spec.TLS.MakesSecrets() {
 					g.Spec.TLS.CertificateSource = *c.TLS.CertificateSource.DeepCopy()
 				}
 			}

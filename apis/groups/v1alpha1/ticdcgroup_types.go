@@ -135,7 +135,7 @@ func (g *TiCDCGroup) Component() string { return ComponentTiCDC }
 func (g *TiCDCGroup) PDGroupName() string { return g.Spec.PDGroup.Name }
 
 // GetReplicas implements Group.
-func (g *TiCDCGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+func (g *TiCDCGroup) GetReplicas() int32 { return replicaCount(g.Spec.Replicas) }
 
 // GetComponentSpec implements Group.
 func (g *TiCDCGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
@@ -160,7 +160,7 @@ func ticdcComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiCDC {
 				g := &TiCDCGroup{Spec: TiCDCGroupSpec{TiCDCTemplate: *e.TiCDCTemplate.DeepCopy(), PDGroup: pd}}
-				g.Spec.TLS = inherited(c, g.Spec.TLS)
+				g.Spec.TLS = inheritTLS(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

@@ -467,7 +467,7 @@ func (g *TiDBGroup) Component() string { return ComponentTiDB }
 func (g *TiDBGroup) PDGroupName() string { return g.Spec.PDGroup.Name }
 
 // GetReplicas implements Group.
-func (g *TiDBGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+func (g *TiDBGroup) GetReplicas() int32 { return replicaCount(g.Spec.Replicas) }
 
 // GetComponentSpec implements Group.
 func (g *TiDBGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
@@ -490,7 +490,7 @@ func (g *TiDBGroup) GetEndpoint() string { return g.Status.Endpoint }
 func (g *TiDBGroup) IsClosed() bool { return g.Spec.Service != nil && g.Spec.Service.Closed }
 
 // Close implements ClientGroup.
-func (g *TiDBGroup) Close() { g.Spec.Service = closed(g.Spec.Service) }
+func (g *TiDBGroup) Close() { g.Spec.Service = closedService(g.Spec.Service) }
 
 // GetMySQLTLS implements ClientGroup.
 func (g *TiDBGroup) GetMySQLTLS() *MySQLTLS {
@@ -517,7 +517,7 @@ func tidbComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiDB {
 				g := &TiDBGroup{Spec: TiDBGroupSpec{TiDBTemplate: *e.TiDBTemplate.DeepCopy(), Replicas: e.Replicas, PDGroup: pd}}
-				g.Spec.TLS = inherited(c, g.Spec.TLS)
+				g.Spec.TLS = inheritTLS(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

@@ -145,7 +145,7 @@ func (g *TiFlashGroup) Component() string { return ComponentTiFlash }
 func (g *TiFlashGroup) PDGroupName() string { return g.Spec.PDGroup.Name }
 
 // GetReplicas implements Group.
-func (g *TiFlashGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+func (g *TiFlashGroup) GetReplicas() int32 { return replicaCount(g.Spec.Replicas) }
 
 // GetComponentSpec implements Group.
 func (g *TiFlashGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
@@ -176,7 +176,7 @@ func tiflashComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiFlash {
 				g := &TiFlashGroup{Spec: TiFlashGroupSpec{TiFlashTemplate: *e.TiFlashTemplate.DeepCopy(), PDGroup: pd}}
-				g.Spec.TLS = inherited(c, g.Spec.TLS)
+				g.Spec.TLS = inheritTLS(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

@@ -206,7 +206,7 @@ func (g *TiKVGroup) Component() string { return ComponentTiKV }
 func (g *TiKVGroup) PDGroupName() string { return g.Spec.PDGroup.Name }
 
 // GetReplicas implements Group.
-func (g *TiKVGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+func (g *TiKVGroup) GetReplicas() int32 { return replicaCount(g.Spec.Replicas) }
 
 // GetComponentSpec implements Group.
 func (g *TiKVGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
@@ -237,7 +237,7 @@ func tikvComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiKV {
 				g := &TiKVGroup{Spec: TiKVGroupSpec{TiKVTemplate: *e.TiKVTemplate.DeepCopy(), PDGroup: pd}}
-				g.Spec.TLS = inherited(c, g.Spec.TLS)
+				g.Spec.TLS = inheritTLS(c, g.Spec.TLS)
 				if g.Spec.Placement != nil && *g.Spec.Placement == (StorePlacement{}) {
 					g.Spec.Placement = nil // the group would keep an empty one when the entry drops it
 				}

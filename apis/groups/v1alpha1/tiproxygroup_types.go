@@ -190,7 +190,7 @@ func (g *TiProxyGroup) Component() string { return ComponentTiProxy }
 func (g *TiProxyGroup) PDGroupName() string { return g.Spec.PDGroup.Name }
 
 // GetReplicas implements Group.
-func (g *TiProxyGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+func (g *TiProxyGroup) GetReplicas() int32 { return replicaCount(g.Spec.Replicas) }
 
 // GetComponentSpec implements Group.
 func (g *TiProxyGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
@@ -213,7 +213,7 @@ func (g *TiProxyGroup) GetEndpoint() string { return g.Status.Endpoint }
 func (g *TiProxyGroup) IsClosed() bool { return g.Spec.Service != nil && g.Spec.Service.Closed }
 
 // Close implements ClientGroup.
-func (g *TiProxyGroup) Close() { g.Spec.Service = closed(g.Spec.Service) }
+func (g *TiProxyGroup) Close() { g.Spec.Service = closedService(g.Spec.Service) }
 
 // GetMySQLTLS implements ClientGroup.
 func (g *TiProxyGroup) GetMySQLTLS() *MySQLTLS {
@@ -248,7 +248,7 @@ func tiproxyComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiProxy {
 				g := &TiProxyGroup{Spec: TiProxyGroupSpec{TiProxyTemplate: *e.TiProxyTemplate.DeepCopy(), PDGroup: pd}}
-				g.Spec.TLS = inherited(c, g.Spec.TLS)
+				g.Spec.TLS = inheritTLS(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

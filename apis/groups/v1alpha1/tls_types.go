@@ -181,8 +181,8 @@ type ClusterTLS struct {
 	AllowedCommonNames []string `json:"allowedCommonNames,omitempty"`
 }
 
-// Made reports whether the operators have the Secrets of a cluster made that no field names.
-func (s CertificateSource) Made() bool { return s.Issuer != nil || s.SelfSigned != nil }
+// MakesSecrets reports whether the operators have the Secrets of a cluster made that no field names.
+func (s CertificateSource) MakesSecrets() bool { return s.Issuer != nil || s.SelfSigned != nil }
 
 // SourceOf returns who makes the Secrets of a cluster; a user if there is no PDGroup.
 func SourceOf(pd *PDGroup) CertificateSource {
@@ -301,9 +301,9 @@ func ClientSecretName(pd *PDGroup) string {
 	return cmp.Or(pd.Spec.TLS.ClientSecretName, clusterName(pd)+"-cluster-client-secret")
 }
 
-// inherited is the TLS of a group of a TidbCluster: its own, or that which the cluster hands to
+// inheritTLS is the TLS of a group of a TidbCluster: its own, or that which the cluster hands to
 // groups without.
-func inherited[T any](c *TidbClusterSpec, own *T) *T {
+func inheritTLS[T any](c *TidbClusterSpec, own *T) *T {
 	if own == nil && c.TLS != nil {
 		return new(T)
 	}

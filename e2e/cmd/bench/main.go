@@ -123,7 +123,7 @@ func (o options) do(ctx context.Context) error {
 		return err
 	}
 	if o.base != "" {
-		if err := compare(o.base, run); err != nil {
+		if err := compareRuns(o.base, run); err != nil {
 			return err
 		}
 	}
@@ -170,11 +170,11 @@ func (o options) check() error {
 // begin says what is measured and where, warns if the machine is loaded, and returns the cases.
 func (o options) begin(ctx context.Context) (bench.Run, []bench.Case, error) {
 	rig.NewJournal(nil)
-	run, err := describe(ctx, o.record)
+	run, err := describeRun(ctx, o.record)
 	if err != nil {
 		return run, nil, err
 	}
-	if run.Loaded() {
+	if run.WasMachineBusy() {
 		fmt.Printf("%.1f processes want a processor already: times will be too long, only counts can be compared\n", run.Load)
 	}
 	cases, err := o.cases()
@@ -213,7 +213,7 @@ func (o options) sideBySide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	adapters, err := bench.Adapters(strings.Split(o.adapter, ",")...)
+	adapters, err := bench.LoadAdapters(strings.Split(o.adapter, ",")...)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (o options) sideBySide(ctx context.Context) error {
 
 // cases are those that are asked for. It is an error if the machine lacks something for one.
 func (o options) cases() ([]bench.Case, error) {
-	here, err := bench.Here()
+	here, err := bench.LocalMachine()
 	if err != nil {
 		return nil, err
 	}
@@ -248,12 +248,12 @@ func (o options) cases() ([]bench.Case, error) {
 			return nil, fmt.Errorf("this machine lacks what -clusters %d needs: %w", n, err)
 		}
 		if o.bad != 0 {
-			if _, _, err := bench.Divide(n, o.bad); err != nil {
+			if _, _, err := bench.SplitClusters(n, o.bad); err != nil {
 				return nil, err
 			}
 		}
 	}
-	unbuilt, err := bench.Unbuilt()
+	unbuilt, err := bench.MissingBuilds()
 	if err == nil && unbuilt != "" {
 		fmt.Println("built first:", unbuilt)
 	}
@@ -263,7 +263,7 @@ func (o options) cases() ([]bench.Case, error) {
 // measure measures a case in the way that is asked for, prints the figures and adds them to a run.
 func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error {
 	if o.bad > 0 {
-		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Bad, error) {
+		found, err := measureOnPlane(ctx, c, func(plane *controlplane.ControlPlane) (bench.Bad, error) {
 			return bench.MeasureBad(ctx, plane, c, o.bad)
 		})
 		if err != nil {
@@ -274,7 +274,7 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 		return found.Check()
 	}
 	if o.edits > 0 && o.atATime == 0 {
-		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Edits, error) {
+		found, err := measureOnPlane(ctx, c, func(plane *controlplane.ControlPlane) (bench.Edits, error) {
 			return bench.MeasureEdits(ctx, plane, c)
 		})
 		if err == nil {
@@ -284,7 +284,7 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 		return err
 	}
 	if o.atATime > 0 {
-		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Growth, error) {
+		found, err := measureOnPlane(ctx, c, func(plane *controlplane.ControlPlane) (bench.Growth, error) {
 			var unwritten error
 			found, err := bench.MeasureGrowth(ctx, plane, c, o.atATime, func(w bench.Wave) {
 				fmt.Println(w)
@@ -293,7 +293,7 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 			return found, errors.Join(err, unwritten)
 		})
 		if err == nil {
-			phase("idle", found.Idle)
+			printPhase("idle", found.Idle)
 			to.Growth = append(to.Growth, found)
 			if found.Edits != nil {
 				fmt.Println(*found.Edits)
@@ -325,7 +325,7 @@ func (o options) measureHere(ctx context.Context, c bench.Case) (bench.Result, e
 	var floor time.Duration
 	if o.floor {
 		var err error
-		floor, err = on(ctx, c, func(plane *controlplane.ControlPlane) (time.Duration, error) {
+		floor, err = measureOnPlane(ctx, c, func(plane *controlplane.ControlPlane) (time.Duration, error) {
 			return bench.MeasureFloor(ctx, plane, c)
 		}, bench.FloorController)
 		if err != nil {
@@ -338,7 +338,7 @@ func (o options) measureHere(ctx context.Context, c bench.Case) (bench.Result, e
 		return bench.Result{}, err
 	}
 	defer forget()
-	result, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
+	result, err := measureOnPlane(ctx, c, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
 	if err != nil {
 		return result, err
 	}
@@ -396,7 +396,7 @@ func (o options) measureOperations(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		all, err := on(ctx, c, func(plane *controlplane.ControlPlane) ([]bench.Measured, error) {
+		all, err := measureOnPlane(ctx, c, func(plane *controlplane.ControlPlane) ([]bench.Measured, error) {
 			return bench.MeasureOperations(ctx, plane, c)
 		})
 		forget()
@@ -406,7 +406,7 @@ func (o options) measureOperations(ctx context.Context) error {
 		for _, m := range all {
 			fmt.Print(m)
 			printChanges(m.Changes)
-			for _, excess := range bench.Excess(bench.Budgeted(m.Operation), m.Cost) {
+			for _, excess := range bench.Excess(bench.FindOperation(m.Operation), m.Cost) {
 				errs = append(errs, fmt.Errorf("%s: %s", m.Operation, excess))
 			}
 		}
@@ -414,9 +414,9 @@ func (o options) measureOperations(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// compare prints the counts of a run beside those of another one.
-func compare(file string, run bench.Run) error {
-	base, err := bench.Last(file)
+// compareRuns prints the counts of a run beside those of another one.
+func compareRuns(file string, run bench.Run) error {
+	base, err := bench.LastRun(file)
 	if err != nil {
 		return err
 	}
@@ -441,9 +441,9 @@ func compare(file string, run bench.Run) error {
 // root is the top of the repository, seen from the folder of this module.
 const root = ".."
 
-// describe says what is measured, and where.
-func describe(ctx context.Context, what string) (bench.Run, error) {
-	commit, err := document.Commit(ctx, root)
+// describeRun says what is measured, and where.
+func describeRun(ctx context.Context, what string) (bench.Run, error) {
+	commit, err := document.DescribeCommit(ctx, root)
 	if err != nil {
 		return bench.Run{}, err
 	}
@@ -455,7 +455,7 @@ func describe(ctx context.Context, what string) (bench.Run, error) {
 func measureProcesses(ctx context.Context, c bench.Case) ([]bench.Processes, error) {
 	var out []bench.Processes
 	for _, together := range []bool{false, true} {
-		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Processes, error) {
+		found, err := measureOnPlane(ctx, c, func(plane *controlplane.ControlPlane) (bench.Processes, error) {
 			return bench.MeasureProcesses(ctx, plane, c, together)
 		})
 		if err != nil {
@@ -482,8 +482,8 @@ func measureKinds(ctx context.Context, to *bench.Run) error {
 	return nil
 }
 
-// on measures something of a case on a control plane of its own.
-func on[T any](ctx context.Context, c bench.Case, measure func(*controlplane.ControlPlane) (T, error), controllers ...string) (result T, err error) {
+// measureOnPlane measures something of a case on a control plane of its own.
+func measureOnPlane[T any](ctx context.Context, c bench.Case, measure func(*controlplane.ControlPlane) (T, error), controllers ...string) (result T, err error) {
 	planeOptions, err := c.Plane()
 	if err != nil {
 		return result, err
@@ -507,9 +507,9 @@ func (o options) print(r bench.Result) {
 	for _, name := range slices.Sorted(maps.Keys(r.Start.ControlPlane)) {
 		fmt.Printf("  %-18s %8s\n", name, r.Start.ControlPlane[name].Round(time.Millisecond))
 	}
-	phase("idle", r.Idle)
-	phase("restart", r.Restart)
-	phase("roll", r.Roll)
+	printPhase("idle", r.Idle)
+	printPhase("restart", r.Restart)
+	printPhase("roll", r.Roll)
 	if o.requests {
 		for _, request := range slices.SortedFunc(maps.Keys(r.Start.Requests), func(a, b rig.Request) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 			fmt.Printf("%6d × %s %s %s\n", r.Start.Requests[request], request.Operator, request.Verb, request.Resource)
@@ -543,7 +543,7 @@ func printChanges(all map[bench.Change]int) {
 	}
 }
 
-func phase(name string, c *bench.Cost) {
+func printPhase(name string, c *bench.Cost) {
 	if c != nil {
 		fmt.Printf("  %s, %s: %d writes, %d reads, %d pods replaced, %s of processor time\n", name, c.Took.Round(100*time.Millisecond), c.Writes, c.Reads, c.PodsReplaced, c.Operators().Round(time.Millisecond))
 	}

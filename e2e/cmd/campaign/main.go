@@ -41,7 +41,7 @@ func run() int {
 	if args := os.Args[1:]; len(args) == 4 && args[0] == "operators" {
 		err = campaign.RunOperators(ctx, args[1], args[2], args[3])
 	} else {
-		err = execute(ctx, args)
+		err = runCommand(ctx, args)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "campaign:", err)
@@ -60,8 +60,8 @@ func parse(args []string) (request, error) {
 	var r request
 	set := flag.NewFlagSet("campaign", flag.ContinueOnError)
 	campaigns := set.String("campaign", "CRASH,DROP", "comma-separated: "+strings.Join(campaign.Names(), ", ")+" or all")
-	set.Func("scenario", "a scenario of e2e/scenarios, or one order of it; may be given several times (default bootstrap)", collect(&r.Scenarios))
-	set.Func("fault", "make this attempt alone; may be given several times", collect(&r.Faults))
+	set.Func("scenario", "a scenario of e2e/scenarios, or one order of it; may be given several times (default bootstrap)", appendTo(&r.Scenarios))
+	set.Func("fault", "make this attempt alone; may be given several times", appendTo(&r.Faults))
 	shard := set.String("shard", "", "run one part of several, as 2/8")
 	set.IntVar(&r.Sample, "sample", 0, "attempts of each campaign and scenario; 0 is all")
 	set.Uint64Var(&r.Seed, "seed", 1, "which sample")
@@ -97,14 +97,14 @@ func parse(args []string) (request, error) {
 	return r, nil
 }
 
-func collect(into *[]string) func(string) error {
+func appendTo(into *[]string) func(string) error {
 	return func(one string) error {
 		*into = append(*into, one)
 		return nil
 	}
 }
 
-func execute(ctx context.Context, args []string) error {
+func runCommand(ctx context.Context, args []string) error {
 	r, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
@@ -117,7 +117,7 @@ func execute(ctx context.Context, args []string) error {
 		return err
 	}
 	if r.Commit == "" {
-		if r.Commit, err = document.Commit(ctx, root); err != nil {
+		if r.Commit, err = document.DescribeCommit(ctx, root); err != nil {
 			return err
 		}
 	}
@@ -129,14 +129,14 @@ func execute(ctx context.Context, args []string) error {
 		r.Journal = filepath.Join(cache, "tidb-groups", "campaign", "journal.jsonl")
 	}
 	if r.write {
-		return write(root, r)
+		return writeFigures(root, r)
 	}
 	r.Out = os.Stdout
-	return attempt(ctx, root, r.Options)
+	return runCampaigns(ctx, root, r.Options)
 }
 
-// attempt starts a control plane and runs the campaigns on it.
-func attempt(ctx context.Context, root string, options campaign.Options) (err error) {
+// runCampaigns starts a control plane and runs the campaigns on it.
+func runCampaigns(ctx context.Context, root string, options campaign.Options) (err error) {
 	begin := time.Now()
 	options.CRDs = filepath.Join(root, "deploy", "crds")
 	upgrade := func(fault string) bool { return strings.HasPrefix(fault, "upgrade:") }
@@ -162,16 +162,16 @@ func attempt(ctx context.Context, root string, options campaign.Options) (err er
 	records, err := campaign.Run(ctx, plane, options)
 	err = errors.Join(err, plane.Stop())
 	fmt.Printf("\n%s at %s, %d attempts in %s and %s of processor time, with all that was started:\n\n%s", strings.Join(options.Scenarios, ", "), options.Commit,
-		len(records), time.Since(begin).Round(time.Second), processor().Round(time.Second), campaign.Tables(campaign.Sums(records)))
+		len(records), time.Since(begin).Round(time.Second), processorTime().Round(time.Second), campaign.RenderTables(campaign.Summarize(records)))
 	if err == nil && slices.ContainsFunc(records, func(r campaign.Record) bool { return len(r.Findings) > 0 || r.Broken != "" }) {
 		return errFailures
 	}
 	return err
 }
 
-// processor is the time that this process and those that it has started and seen
+// processorTime is the time that this process and those that it has started and seen
 // end have kept processors busy.
-func processor() time.Duration {
+func processorTime() time.Duration {
 	var out time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var used syscall.Rusage
@@ -182,8 +182,8 @@ func processor() time.Duration {
 	return out
 }
 
-// write writes the figures of the tested commit into the documents.
-func write(root string, r request) error {
+// writeFigures writes the figures of the tested commit into the documents.
+func writeFigures(root string, r request) error {
 	records, err := campaign.ReadJournal(r.Journal)
 	if err != nil {
 		return err
@@ -195,5 +195,5 @@ func write(root string, r request) error {
 	if len(records) == 0 {
 		return fmt.Errorf("journal %s has no attempt of commit %s: name one with -commit", r.Journal, r.Commit)
 	}
-	return campaign.Write(campaign.Sums(records), filepath.Join(root, "docs", "reliability.json"), filepath.Join(root, "docs", "reliability.md"))
+	return campaign.Write(campaign.Summarize(records), filepath.Join(root, "docs", "reliability.json"), filepath.Join(root, "docs", "reliability.md"))
 }

@@ -25,7 +25,7 @@ func run() int {
 	root := &cobra.Command{Use: "demo", Short: "From nothing to a Ready TiDB cluster on a real Kubernetes", SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(
 		&cobra.Command{Use: "up", Short: "Start Kubernetes, the operators and a TiDB cluster", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-			return up(cmd.Context(), os.Stdout)
+			return bringUp(cmd.Context(), os.Stdout)
 		}},
 		&cobra.Command{Use: "down", Short: "Stop everything that up started", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := provider.New(provider.FromEnvironment(os.Stdout))

@@ -29,8 +29,8 @@ const (
 	sample       = "deploy/samples/basic.yaml"
 )
 
-// up brings everything up and shows it.
-func up(ctx context.Context, out *os.File) error {
+// bringUp brings everything up and shows it.
+func bringUp(ctx context.Context, out *os.File) error {
 	began := time.Now()
 	options := provider.FromEnvironment(out)
 	p, err := provider.New(options)
@@ -41,7 +41,7 @@ func up(ctx context.Context, out *os.File) error {
 		return err
 	}
 	loaded := time.Now()
-	say(out, "Kubernetes runs and has the images (%s)", since(began))
+	printMessage(out, "Kubernetes runs and has the images (%s)", elapsedSince(began))
 	s, err := session.New(ctx, p.Kubeconfig())
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func up(ctx context.Context, out *os.File) error {
 	if err := s.Install(ctx, p.Registry()); err != nil {
 		return err
 	}
-	say(out, "operators are applied: kubectl apply -k deploy/overlays/default")
+	printMessage(out, "operators are applied: kubectl apply -k deploy/overlays/default")
 	if err := applySample(ctx, out, s, options.Version()); err != nil {
 		return err
 	}
@@ -62,17 +62,17 @@ func up(ctx context.Context, out *os.File) error {
 	err = s.Follow(ctx, namespace, func(nodes []*tree.Node) bool {
 		last = nodes
 		show.draw(nodes, time.Since(applied))
-		return len(nodes) > 0 && tree.Done(nodes)
+		return len(nodes) > 0 && tree.IsAllGood(nodes)
 	})
 	if err != nil {
-		say(out, "%s", tree.Draw(last, tree.Style{}))
+		printMessage(out, "%s", tree.Draw(last, tree.Style{}))
 		return fmt.Errorf("%w; the lines above that begin with ✗ or ◌ say what is missing; next: %s", err, kubectlHint(s, p, "get tidb-all -A"))
 	}
 	if !show.live {
-		say(out, "%s", strings.TrimRight(tree.Draw(last, tree.Style{}), "\n"))
+		printMessage(out, "%s", strings.TrimRight(tree.Draw(last, tree.Style{}), "\n"))
 	}
-	say(out, "\nEverything is Ready: %s after it was applied, %s after the images were loaded.", since(applied), since(loaded))
-	return goodbye(ctx, out, s, p, options.Images)
+	printMessage(out, "\nEverything is Ready: %s after it was applied, %s after the images were loaded.", elapsedSince(applied), elapsedSince(loaded))
+	return printNextSteps(ctx, out, s, p, options.Images)
 }
 
 // applySample applies the sample, with a version of its own if there is one.
@@ -97,32 +97,32 @@ func applySample(ctx context.Context, out *os.File, s *session.Session, version 
 	if _, err := s.KubectlInput(ctx, string(text), "apply", "-n", namespace, "-f", "-"); err != nil {
 		return err
 	}
-	say(out, "a TidbCluster is applied: %s", said)
+	printMessage(out, "a TidbCluster is applied: %s", said)
 	return nil
 }
 
-// goodbye shows that SQL is answered, and says what can be done now.
-func goodbye(ctx context.Context, out *os.File, s *session.Session, p provider.Provider, loaded string) error {
+// printNextSteps shows that SQL is answered, and says what can be done now.
+func printNextSteps(ctx context.Context, out *os.File, s *session.Session, p provider.Provider, loaded string) error {
 	var service corev1.Service
 	if err := s.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster + "-tidb"}, &service); err != nil {
 		return fmt.Errorf("get Service %s-tidb: %w", cluster, err)
 	}
 	switch {
 	case loaded == provider.StandIns:
-		say(out, "The database is a stand-in: it speaks the protocols, and keeps nothing.")
+		printMessage(out, "The database is a stand-in: it speaks the protocols, and keeps nothing.")
 	case loaded != provider.Upstream:
-		say(out, "PD and TiDB are the real ones, built from source; TiKV is a small one of ours that replicates by Raft, a test double; TiFlash is a stand-in, without tables.")
+		printMessage(out, "PD and TiDB are the real ones, built from source; TiKV is a small one of ours that replicates by Raft, a test double; TiFlash is a stand-in, without tables.")
 	}
 	if p.Name() == provider.Local { // elsewhere, Services are not reached from here
 		answer, err := session.Ask(ctx, session.Login(net.JoinHostPort(service.Spec.ClusterIP, "4000")), "SELECT tidb_version()")
 		if err != nil {
 			return fmt.Errorf("%w; next: %s", err, kubectlHint(s, p, "get tidb -A"))
 		}
-		say(out, "  SELECT tidb_version() answers:\n    %s", strings.ReplaceAll(strings.TrimSpace(answer), "\n", "\n    "))
+		printMessage(out, "  SELECT tidb_version() answers:\n    %s", strings.ReplaceAll(strings.TrimSpace(answer), "\n", "\n    "))
 	}
-	say(out, "  connect:  mysql -h %s -P 4000 -u root", service.Spec.ClusterIP)
-	say(out, "  look:     %s", kubectlHint(s, p, "get tidb-all"))
-	say(out, "  stop:     make demo-down")
+	printMessage(out, "  connect:  mysql -h %s -P 4000 -u root", service.Spec.ClusterIP)
+	printMessage(out, "  look:     %s", kubectlHint(s, p, "get tidb-all"))
+	printMessage(out, "  stop:     make demo-down")
 	return nil
 }
 
@@ -130,10 +130,10 @@ func kubectlHint(s *session.Session, p provider.Provider, args string) string {
 	return fmt.Sprintf("KUBECONFIG=%s %s %s", p.Kubeconfig(), s.KubectlPath(), args)
 }
 
-func since(t time.Time) string { return time.Since(t).Round(100 * time.Millisecond).String() }
+func elapsedSince(t time.Time) string { return time.Since(t).Round(100 * time.Millisecond).String() }
 
-// say prints a line; a terminal that is gone is no loss.
-func say(out *os.File, format string, args ...any) {
+// printMessage prints a line; a terminal that is gone is no loss.
+func printMessage(out *os.File, format string, args ...any) {
 	_, err := fmt.Fprintf(out, format+"\n", args...)
 	if errors.Is(err, os.ErrClosed) {
 		return

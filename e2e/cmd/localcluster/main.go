@@ -22,14 +22,14 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
+	if err := newCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "localcluster:", err)
 		return 1
 	}
 	return 0
 }
 
-func command() *cobra.Command {
+func newCommand() *cobra.Command {
 	var dir string
 	open := func(cmd *cobra.Command) (*localcluster.Cluster, error) {
 		return localcluster.New(localcluster.Options{Dir: dir, Out: cmd.OutOrStdout()})
@@ -87,7 +87,7 @@ func loadCommand(open opener) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			archives, err := resolve(cmd.Context(), args)
+			archives, err := resolveArchives(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -96,8 +96,8 @@ func loadCommand(open opener) *cobra.Command {
 	}
 }
 
-// resolve turns file names into archives and builds the rest.
-func resolve(ctx context.Context, args []string) ([]images.Archive, error) {
+// resolveArchives turns file names into archives and builds the rest.
+func resolveArchives(ctx context.Context, args []string) ([]images.Archive, error) {
 	var archives []images.Archive
 	var build []string
 	for _, a := range args {
@@ -105,7 +105,7 @@ func resolve(ctx context.Context, args []string) ([]images.Archive, error) {
 			build = append(build, a)
 			continue
 		}
-		found, err := images.Open(a)
+		found, err := images.ReadArchives(a)
 		if err != nil {
 			return nil, err
 		}

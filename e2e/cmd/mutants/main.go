@@ -58,7 +58,7 @@ func run() error {
 	}}
 	verdicts, broken := runner.Run(ctx, all)
 	fmt.Println()
-	caught, err := mutants.Table(os.Stdout, verdicts)
+	caught, err := mutants.WriteTable(os.Stdout, verdicts)
 	if err = errors.Join(broken, err); err != nil {
 		return err
 	}

@@ -23,15 +23,15 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	all, err := architecture.Parity(root)
+	all, err := architecture.ReadParity(root)
 	if err != nil {
 		return err
 	}
-	tests, err := architecture.Tests(root)
+	tests, err := architecture.FindTests(root)
 	if err != nil {
 		return err
 	}
-	page, err := architecture.Page(all, tests)
+	page, err := architecture.RenderPage(all, tests)
 	if err != nil {
 		return err
 	}

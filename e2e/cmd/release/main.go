@@ -27,7 +27,7 @@ const example = "instance"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command().ExecuteContext(ctx)
+	err := newCommand().ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-func command() *cobra.Command {
+func newCommand() *cobra.Command {
 	dry := false
 	cmd := &cobra.Command{
 		Use:           "release VERSION",
@@ -59,13 +59,13 @@ func run(ctx context.Context, out io.Writer, version string, dry bool) error {
 	if err != nil {
 		return err
 	}
-	revision, clean, err := commit(ctx, root)
+	revision, clean, err := readCommit(ctx, root)
 	if err != nil {
 		return err
 	}
-	o := release.Options{Version: version, Revision: revision, Deploy: filepath.Join(root, "deploy"), Compile: images.Operators}
+	o := release.Options{Version: version, Revision: revision, Deploy: filepath.Join(root, "deploy"), Compile: images.CompileOperators}
 	if dry {
-		return rehearse(ctx, out, o)
+		return rehearseRelease(ctx, out, o)
 	}
 	if !clean {
 		return errors.New("commit what has changed, or stash it: the images are labelled with a commit, and must be made from it; DRY=1 tries a release without")
@@ -78,8 +78,8 @@ func run(ctx context.Context, out io.Writer, version string, dry bool) error {
 	return err
 }
 
-// rehearse makes a release of one operator twice and compares both.
-func rehearse(ctx context.Context, out io.Writer, o release.Options) error {
+// rehearseRelease makes a release of one operator twice and compares both.
+func rehearseRelease(ctx context.Context, out io.Writer, o release.Options) error {
 	o.Operators = []string{example}
 	dir, err := os.MkdirTemp("", "tidb-groups-rehearsal-")
 	if err != nil {
@@ -102,20 +102,20 @@ func rehearse(ctx context.Context, out io.Writer, o release.Options) error {
 	return err
 }
 
-// commit returns the commit that is checked out, and whether the files are as it has them.
-func commit(ctx context.Context, root string) (revision string, clean bool, err error) {
-	head, err := git(ctx, root, "rev-parse", "HEAD")
+// readCommit returns the commit that is checked out, and whether the files are as it has them.
+func readCommit(ctx context.Context, root string) (revision string, clean bool, err error) {
+	head, err := runGit(ctx, root, "rev-parse", "HEAD")
 	if err != nil {
 		return "", false, err
 	}
-	changes, err := git(ctx, root, "status", "--porcelain")
+	changes, err := runGit(ctx, root, "status", "--porcelain")
 	if err != nil {
 		return "", false, err
 	}
 	return strings.TrimSpace(head), changes == "", nil
 }
 
-func git(ctx context.Context, root string, args ...string) (string, error) {
+func runGit(ctx context.Context, root string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).Output()
 	if err != nil {
 		return "", fmt.Errorf("git %s: %w", args[0], err)

@@ -79,13 +79,13 @@ func (o options) do(ctx context.Context) error {
 	journal := rig.NewJournal(loud)
 	return withPlane(ctx, func(plane *controlplane.ControlPlane) error {
 		if o.speed {
-			return speed(ctx, plane)
+			return measureSpeed(ctx, plane)
 		}
 		failed := o.runAll(ctx, plane, selected)
 		for _, p := range journal.Panics() {
 			failed = append(failed, "an operator panicked: "+p)
 		}
-		return verdict(failed)
+		return joinFailures(failed)
 	})
 }
 

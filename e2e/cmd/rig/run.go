@@ -79,7 +79,7 @@ func (o options) runOne(ctx context.Context, plane *controlplane.ControlPlane, s
 	fmt.Printf("%s %-36s %3d objects, requests: %s; %d pods replaced, %d alarms, %s\n",
 		word, s.Name, len(result.Outcome), scenario.ByVerb(result.Requests), replaced, len(result.Alarms), result.Took.Round(100*time.Millisecond))
 	if err != nil {
-		fmt.Printf("       %s\n       again: make rig RIG='%s'\n", strings.ReplaceAll(brief(err), "\n", "\n       "), s.Name)
+		fmt.Printf("       %s\n       again: make rig RIG='%s'\n", strings.ReplaceAll(shortenError(err), "\n", "\n       "), s.Name)
 	}
 	if o.remedies {
 		for _, message := range result.Tried {
@@ -116,8 +116,8 @@ func runInRig(ctx context.Context, plane *controlplane.ControlPlane, s scenario.
 	return result, errors.Join(err, r.Close())
 }
 
-// brief cuts what is repeated a hundred times.
-func brief(err error) string {
+// shortenError cuts what is repeated a hundred times.
+func shortenError(err error) string {
 	const lines = 60
 	all := strings.Split(err.Error(), "\n")
 	if len(all) > lines {
@@ -126,8 +126,8 @@ func brief(err error) string {
 	return strings.Join(all, "\n")
 }
 
-// verdict is the error that the command ends with.
-func verdict(failed []string) error {
+// joinFailures is the error that the command ends with.
+func joinFailures(failed []string) error {
 	if len(failed) == 0 {
 		fmt.Println("rig: all passed, no alarm")
 		return nil

@@ -38,10 +38,10 @@ const (
 	phaseOperator = "operators"
 )
 
-// speed prints how long the operators themselves take: within a roll of TiKV, and
+// measureSpeed prints how long the operators themselves take: within a roll of TiKV, and
 // to ask for a TiDB pod that was deleted. It judges nothing: what a machine that
 // does much else takes is nobody's failure.
-func speed(ctx context.Context, plane *controlplane.ControlPlane) (err error) {
+func measureSpeed(ctx context.Context, plane *controlplane.ControlPlane) (err error) {
 	story, err := scenario.Find(rolled)
 	if err != nil {
 		return err

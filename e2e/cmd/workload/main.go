@@ -35,7 +35,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := execute(ctx, stop, os.Args[1:])
+	err := runCommand(ctx, stop, os.Args[1:])
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "workload:", err)
 		return 1
@@ -98,13 +98,13 @@ func parse(args []string) (request, error) {
 	return r, nil
 }
 
-func execute(ctx context.Context, stop func(), args []string) error {
+func runCommand(ctx context.Context, stop func(), args []string) error {
 	r, err := parse(args)
 	if err != nil {
 		return err
 	}
 	if r.write {
-		return write(ctx, r.commit)
+		return writeFigures(ctx, r.commit)
 	}
 	begin, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not within %s", startLimit))
 	defer cancel()
@@ -112,14 +112,14 @@ func execute(ctx context.Context, stop func(), args []string) error {
 	if err != nil {
 		return err
 	}
-	wait(ctx, running, r.duration)
+	printProgress(ctx, running, r.duration)
 	stop() // a second interrupt ends the command at once
 	last, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), endLimit, fmt.Errorf("not within %s", endLimit))
 	defer cancel()
 	report, err := running.Finish(last)
-	tell(report)
+	printReport(report)
 	if r.report != "" {
-		err = errors.Join(err, results.Encode(r.report, report))
+		err = errors.Join(err, results.WriteJSON(r.report, report))
 	}
 	if r.svg != "" {
 		err = errors.Join(err, results.Draw(r.svg, report))
@@ -127,8 +127,8 @@ func execute(ctx context.Context, stop func(), args []string) error {
 	return errors.Join(err, report.Bad())
 }
 
-// wait says how it stands until the time is over.
-func wait(ctx context.Context, running *workload.Run, duration time.Duration) {
+// printProgress says how it stands until the time is over.
+func printProgress(ctx context.Context, running *workload.Run, duration time.Duration) {
 	end, tell := time.NewTimer(duration), time.NewTicker(telling)
 	defer end.Stop()
 	defer tell.Stop()
@@ -139,19 +139,19 @@ func wait(ctx context.Context, running *workload.Run, duration time.Duration) {
 		case <-end.C:
 			return
 		case <-tell.C:
-			fmt.Println(line(running.Now()))
+			fmt.Println(formatOperation(running.Now()))
 		}
 	}
 }
 
-// line tells of a workload so far.
-func line(o workload.Operation) string {
+// formatOperation tells of a workload so far.
+func formatOperation(o workload.Operation) string {
 	return fmt.Sprintf("%s: %d statements, %d failed, %d failed on long connections, %d connections refused, %d found closed; longest pause %s",
 		o.Took.Round(time.Second), o.Statements, o.Failed, o.FailedLong, o.Refused, o.Reconnections, o.Pause.Duration)
 }
 
-func tell(r workload.Report) {
-	fmt.Printf("%s\n%s\n", r.Server, line(r.Whole))
+func printReport(r workload.Report) {
+	fmt.Printf("%s\n%s\n", r.Server, formatOperation(r.Whole))
 	fmt.Printf("%d rows acknowledged, %d read back, %d lost; %d findings\n", r.Whole.Acknowledged, r.Whole.ReadBack, r.Whole.Lost, len(r.Findings))
 	for _, f := range r.Failures {
 		fmt.Printf("failed: %s %s after %s: %s\n", f.Due.Format("15:04:05.000"), f.Kind, f.Took.Duration, f.Error)
@@ -164,14 +164,14 @@ func tell(r workload.Report) {
 	}
 }
 
-// write writes the figures of a commit into docs.
-func write(ctx context.Context, commit string) error {
+// writeFigures writes the figures of a commit into docs.
+func writeFigures(ctx context.Context, commit string) error {
 	root, err := binaries.Root()
 	if err != nil {
 		return err
 	}
 	if commit == "" {
-		if commit, err = document.Commit(ctx, root); err != nil {
+		if commit, err = document.DescribeCommit(ctx, root); err != nil {
 			return err
 		}
 	}

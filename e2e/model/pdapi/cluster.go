@@ -9,22 +9,22 @@ import (
 
 func (s *Server) clusterRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /pd/api/v1/cluster", s.withCluster(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
-		reply(w, http.StatusOK, map[string]any{"id": s.Members.ClusterID(), "max_peer_count": c.MaxReplicas()})
+		replyJSON(w, http.StatusOK, map[string]any{"id": s.Members.ClusterID(), "max_peer_count": c.MaxReplicas()})
 	}))
 	mux.HandleFunc("GET /pd/api/v1/cluster/status", s.withCluster(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
-		reply(w, http.StatusOK, map[string]any{
+		replyJSON(w, http.StatusOK, map[string]any{
 			"raft_bootstrap_time": c.BootstrappedAt().UTC().Format(time.RFC3339Nano),
-			"is_initialized":      replicatedOnce(c), "replication_status": "",
+			"is_initialized":      isInitialized(c), "replication_status": "",
 		})
 	}))
 	mux.HandleFunc("GET /pd/api/v1/replication_mode/status", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, _ *model.Cluster) {
-		reply(w, http.StatusOK, map[string]any{
+		replyJSON(w, http.StatusOK, map[string]any{
 			"mode":         "majority",
 			"dr-auto-sync": map[string]any{"label_key": "", "state": "", "acid_consistent": false},
 		})
 	}))
 	mux.HandleFunc("GET /pd/api/v1/min-resolved-ts", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, _ *model.Cluster) {
-		reply(w, http.StatusOK, map[string]any{
+		replyJSON(w, http.StatusOK, map[string]any{
 			"is_real_time": true, "min_resolved_ts": 0, "persist_interval": "1s", "stores_min_resolved_ts": nil,
 		})
 	}))
@@ -34,7 +34,7 @@ func (s *Server) clusterRoutes(mux *http.ServeMux) {
 			replyError(w, err)
 			return
 		}
-		reply(w, http.StatusOK, "Delete service GC safepoint successfully.")
+		replyJSON(w, http.StatusOK, "Delete service GC safepoint successfully.")
 	}))
 	mux.HandleFunc("GET /pd/api/v2/keyspaces", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 		at := c.BootstrappedAt().Unix()
@@ -47,8 +47,8 @@ func (s *Server) clusterRoutes(mux *http.ServeMux) {
 	}))
 }
 
-// replicatedOnce is what PD calls initialized: every region has its replicas.
-func replicatedOnce(c *model.Cluster) bool {
+// isInitialized is what PD calls initialized: every region has its replicas.
+func isInitialized(c *model.Cluster) bool {
 	missing, err := c.CheckRegions(model.MissPeer)
 	return err == nil && len(missing) == 0
 }
@@ -61,7 +61,7 @@ func safePoints(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 			lowest = p.SafePoint
 		}
 	}
-	reply(w, http.StatusOK, map[string]any{
+	replyJSON(w, http.StatusOK, map[string]any{
 		"service_gc_safe_points": list, "min_service_gc_safe_point": lowest, "gc_safe_point": c.GCSafePoint(),
 	})
 }

@@ -12,13 +12,13 @@ func (s *Server) configRoutes(mux *http.ServeMux) {
 		setItems(w, r, c.SetConfig)
 	}))
 	mux.HandleFunc("GET /pd/api/v1/config/cluster-version", s.withCluster(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
-		reply(w, http.StatusOK, c.ClusterVersion())
+		replyJSON(w, http.StatusOK, c.ClusterVersion())
 	}))
 	for path, section := range map[string]string{
 		"schedule": "schedule", "replicate": "replication", "pd-server": "pd-server", "replication-mode": "replication-mode",
 	} {
 		mux.HandleFunc("GET /pd/api/v1/config/"+path, s.withCluster(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
-			reply(w, http.StatusOK, c.ConfigSection(section))
+			replyJSON(w, http.StatusOK, c.ConfigSection(section))
 		}))
 		if section == "replication" {
 			continue
@@ -39,23 +39,23 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request, c *model.Cluster
 	for k, v := range s.Local {
 		body[k] = v
 	}
-	reply(w, http.StatusOK, body)
+	replyJSON(w, http.StatusOK, body)
 }
 
 func setItems(w http.ResponseWriter, r *http.Request, set func(map[string]any) error) {
 	var items map[string]any
-	if !decode(w, r, &items) {
+	if !tryDecode(w, r, &items) {
 		return
 	}
 	if len(items) == 0 {
-		reply(w, http.StatusBadRequest, "The input is empty.")
+		replyJSON(w, http.StatusBadRequest, "The input is empty.")
 		return
 	}
 	if err := set(items); err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The config is updated.")
+	replyJSON(w, http.StatusOK, "The config is updated.")
 }
 
 // ReplicationConfig has the name of PD's own type, which error messages show.
@@ -70,10 +70,10 @@ type ReplicationConfig struct {
 // setReplication is read before PD looks whether there is a cluster at all.
 func setReplication(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	var body ReplicationConfig
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
-	if !c.Bootstrapped() {
+	if !c.IsBootstrapped() {
 		replyError(w, model.ErrNotBootstrapped)
 		return
 	}
@@ -93,5 +93,5 @@ func setReplication(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The config is updated.")
+	replyJSON(w, http.StatusOK, "The config is updated.")
 }

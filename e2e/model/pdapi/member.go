@@ -28,7 +28,7 @@ func (s *Server) memberRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /pd/api/v1/leader", func(w http.ResponseWriter, _ *http.Request) {
 		leader, _ := s.Members.Leader()
 		m := s.member(leader, false)
-		reply(w, http.StatusOK, m)
+		replyJSON(w, http.StatusOK, m)
 	})
 	mux.HandleFunc("POST /pd/api/v1/leader/resign", func(w http.ResponseWriter, r *http.Request) {
 		s.transfer(w, r, "", "The resign command is submitted.")
@@ -74,7 +74,7 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) {
 		leader.LeaderPriority = priority[leader.ID]
 		body["etcd_leader"] = s.member(leader, true)
 	}
-	reply(w, http.StatusOK, body)
+	replyJSON(w, http.StatusOK, body)
 }
 
 // health is 200 whatever it says: only the body tells.
@@ -91,7 +91,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 			"name": m.Name, "member_id": m.ID, "client_urls": m.ClientURLs, "health": healthy[m.ID],
 		})
 	}
-	reply(w, http.StatusOK, body)
+	replyJSON(w, http.StatusOK, body)
 }
 
 func (s *Server) transfer(w http.ResponseWriter, r *http.Request, name, done string) {
@@ -99,7 +99,7 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request, name, done str
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, done)
+	replyJSON(w, http.StatusOK, done)
 }
 
 // find returns the member of a name, or answers 404 itself.
@@ -114,7 +114,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request, name string) (mode
 			return m, true
 		}
 	}
-	reply(w, http.StatusNotFound, "not found, pd: "+name)
+	replyJSON(w, http.StatusNotFound, "not found, pd: "+name)
 	return model.Member{}, false
 }
 
@@ -129,7 +129,7 @@ func (s *Server) deleteByID(w http.ResponseWriter, r *http.Request) {
 	text := r.PathValue("id")
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		reply(w, http.StatusBadRequest, err.Error())
+		replyJSON(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	s.remove(w, r, id, text)
@@ -143,10 +143,10 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request, id uint64, shown
 			return
 		}
 		// The text of etcd's error comes twice, as in a real PD.
-		reply(w, http.StatusInternalServerError, fmt.Sprintf("[PD:etcd:ErrEtcdMemberRemove]%v: %v", err, err))
+		replyJSON(w, http.StatusInternalServerError, fmt.Sprintf("[PD:etcd:ErrEtcdMemberRemove]%v: %v", err, err))
 		return
 	}
-	reply(w, http.StatusOK, "removed, pd: "+shown)
+	replyJSON(w, http.StatusOK, "removed, pd: "+shown)
 }
 
 func (s *Server) setPriority(w http.ResponseWriter, r *http.Request) {
@@ -155,13 +155,13 @@ func (s *Server) setPriority(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var body map[string]any
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
 	if v, set := body["leader-priority"]; set {
 		p, isNumber := v.(float64)
 		if !isNumber {
-			reply(w, http.StatusBadRequest, "bad format leader priority")
+			replyJSON(w, http.StatusBadRequest, "bad format leader priority")
 			return
 		}
 		if err := s.Members.SetPriority(r.Context(), m.ID, int(p)); err != nil {
@@ -169,5 +169,5 @@ func (s *Server) setPriority(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	reply(w, http.StatusOK, "success")
+	replyJSON(w, http.StatusOK, "success")
 }

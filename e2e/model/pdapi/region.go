@@ -20,17 +20,17 @@ func (s *Server) regionRoutes(mux *http.ServeMux) {
 			replyError(w, err)
 			return
 		}
-		reply(w, http.StatusOK, map[string]any{"count": len(all), "regions": nil})
+		replyJSON(w, http.StatusOK, map[string]any{"count": len(all), "regions": nil})
 	}))
 	mux.HandleFunc("GET /pd/api/v1/regions/key", s.bootstrapped(regionsByKey))
 	mux.HandleFunc("GET /pd/api/v1/regions/store/{id}", s.bootstrapped(withStore(regionsOfStore)))
 	mux.HandleFunc("GET /pd/api/v1/regions/check/{check}", s.withCluster(checkRegions))
-	mux.HandleFunc("GET /pd/api/v1/regions/replicated", s.bootstrapped(replicated))
-	mux.HandleFunc("POST /pd/api/v1/regions/accelerate-schedule", s.bootstrapped(accelerate))
-	mux.HandleFunc("POST /pd/api/v1/regions/accelerate-schedule/batch", s.bootstrapped(accelerate))
+	mux.HandleFunc("GET /pd/api/v1/regions/replicated", s.bootstrapped(replicationState))
+	mux.HandleFunc("POST /pd/api/v1/regions/accelerate-schedule", s.bootstrapped(accelerateRegions))
+	mux.HandleFunc("POST /pd/api/v1/regions/accelerate-schedule/batch", s.bootstrapped(accelerateRegions))
 	mux.HandleFunc("GET /pd/api/v1/region/id/{id}", s.bootstrapped(withStore(regionByID)))
 	mux.HandleFunc("GET /pd/api/v1/stats/region", s.withCluster(statsRegion))
-	mux.HandleFunc("GET /pd/api/v1/operators", s.withCluster(operators))
+	mux.HandleFunc("GET /pd/api/v1/operators", s.withCluster(listOperators))
 	mux.HandleFunc("GET /pd/api/v1/hotspot/stores", s.withCluster(hotStores))
 	mux.HandleFunc("GET /pd/api/v1/hotspot/regions/{direction}", s.bootstrapped(hotRegions))
 }
@@ -150,7 +150,7 @@ func checkRegions(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	replyRegions(w, regionsBody(list))
 }
 
-func replicated(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
+func replicationState(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 	missing, err := c.CheckRegions(model.MissPeer)
 	if err != nil {
 		replyError(w, err)
@@ -160,11 +160,11 @@ func replicated(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 	if len(missing) > 0 {
 		state = "INPROGRESS"
 	}
-	reply(w, http.StatusOK, state)
+	replyJSON(w, http.StatusOK, state)
 }
 
-func accelerate(w http.ResponseWriter, _ *http.Request, _ *model.Cluster) {
-	reply(w, http.StatusOK, "Accelerate regions scheduling in a given range [, )")
+func accelerateRegions(w http.ResponseWriter, _ *http.Request, _ *model.Cluster) {
+	replyJSON(w, http.StatusOK, "Accelerate regions scheduling in a given range [, )")
 }
 
 func statsRegion(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
@@ -189,7 +189,7 @@ func statsRegion(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 		}
 		return out
 	}
-	reply(w, http.StatusOK, map[string]any{
+	replyJSON(w, http.StatusOK, map[string]any{
 		"count": len(all), "empty_count": 0, "storage_size": len(all) * model.RegionSizeMiB, "user_storage_size": 0,
 		"storage_keys":       len(all) * model.RegionKeys,
 		"store_leader_count": leaders, "store_peer_count": peers,
@@ -198,17 +198,17 @@ func statsRegion(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 	})
 }
 
-// operators is always empty: what PD would do step by step happens at once here.
-func operators(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
-	if !c.Bootstrapped() {
+// listOperators is always empty: what PD would do step by step happens at once here.
+func listOperators(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+	if !c.IsBootstrapped() {
 		replyError(w, model.ErrNotBootstrapped)
 		return
 	}
 	if r.URL.Query().Has("kind") {
-		reply(w, http.StatusOK, nil)
+		replyJSON(w, http.StatusOK, nil)
 		return
 	}
-	reply(w, http.StatusOK, []string{})
+	replyJSON(w, http.StatusOK, []string{})
 }
 
 func hotStores(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
@@ -230,9 +230,9 @@ func hotStores(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 	} {
 		body[key] = zero
 	}
-	reply(w, http.StatusOK, body)
+	replyJSON(w, http.StatusOK, body)
 }
 
 func hotRegions(w http.ResponseWriter, _ *http.Request, _ *model.Cluster) {
-	reply(w, http.StatusOK, map[string]any{"as_peer": map[string]any{}, "as_leader": map[string]any{}})
+	replyJSON(w, http.StatusOK, map[string]any{"as_peer": map[string]any{}, "as_leader": map[string]any{}})
 }

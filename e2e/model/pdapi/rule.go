@@ -8,18 +8,18 @@ import (
 
 func (s *Server) ruleRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /pd/api/v1/config/rules", s.ruled(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
-		reply(w, http.StatusOK, c.Rules(""))
+		replyJSON(w, http.StatusOK, c.Rules(""))
 	}))
 	mux.HandleFunc("GET /pd/api/v1/config/rules/group/{group}", s.ruled(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
-		reply(w, http.StatusOK, c.Rules(r.PathValue("group")))
+		replyJSON(w, http.StatusOK, c.Rules(r.PathValue("group")))
 	}))
 	mux.HandleFunc("GET /pd/api/v1/config/rule/{group}/{id}", s.ruled(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		rule, ok := c.Rule(r.PathValue("group"), r.PathValue("id"))
 		if !ok {
-			reply(w, http.StatusNotFound, nil)
+			replyJSON(w, http.StatusNotFound, nil)
 			return
 		}
-		reply(w, http.StatusOK, rule)
+		replyJSON(w, http.StatusOK, rule)
 	}))
 	mux.HandleFunc("POST /pd/api/v1/config/rule", s.ruled(setRule))
 	mux.HandleFunc("DELETE /pd/api/v1/config/rule/{group}/{id}", s.ruled(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
@@ -27,25 +27,25 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 			replyError(w, err)
 			return
 		}
-		reply(w, http.StatusOK, "Delete rule successfully.")
+		replyJSON(w, http.StatusOK, "Delete rule successfully.")
 	}))
 	mux.HandleFunc("POST /pd/api/v1/config/rule_group", s.ruled(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		var g model.RuleGroup
-		if !decode(w, r, &g) {
+		if !tryDecode(w, r, &g) {
 			return
 		}
 		if err := c.SetRuleGroup(g); err != nil {
 			replyError(w, err)
 			return
 		}
-		reply(w, http.StatusOK, "Update rule group successfully.")
+		replyJSON(w, http.StatusOK, "Update rule group successfully.")
 	}))
 	mux.HandleFunc("GET /pd/api/v1/config/rule_groups", s.ruled(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 		groups := []model.RuleGroup{}
 		for _, b := range c.RuleBundles() {
 			groups = append(groups, b.Group)
 		}
-		reply(w, http.StatusOK, groups)
+		replyJSON(w, http.StatusOK, groups)
 	}))
 	mux.HandleFunc("GET /pd/api/v1/config/placement-rule", s.ruled(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 		out := []map[string]any{}
@@ -54,10 +54,10 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 				"group_id": b.Group.ID, "group_index": b.Group.Index, "group_override": b.Group.Override, "rules": b.Rules,
 			})
 		}
-		reply(w, http.StatusOK, out)
+		replyJSON(w, http.StatusOK, out)
 	}))
 	mux.HandleFunc("GET /pd/api/v1/config/region-label/rules", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, _ *model.Cluster) {
-		reply(w, http.StatusOK, []any{})
+		replyJSON(w, http.StatusOK, []any{})
 	}))
 }
 
@@ -65,8 +65,8 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 // are off; that answer is not recorded, it is taken from PD's server/api/rule.go.
 func (s *Server) ruled(h func(http.ResponseWriter, *http.Request, *model.Cluster)) http.HandlerFunc {
 	return s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
-		if !c.PlacementRules() {
-			reply(w, http.StatusPreconditionFailed, "placement rules feature is disabled")
+		if !c.HasPlacementRules() {
+			replyJSON(w, http.StatusPreconditionFailed, "placement rules feature is disabled")
 			return
 		}
 		h(w, r, c)
@@ -75,18 +75,18 @@ func (s *Server) ruled(h func(http.ResponseWriter, *http.Request, *model.Cluster
 
 func setRule(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	var rule model.Rule
-	if !decode(w, r, &rule) {
+	if !tryDecode(w, r, &rule) {
 		return
 	}
 	switch rule.Role {
 	case "voter", "leader", "follower", "learner":
 	default:
-		reply(w, http.StatusBadRequest, "[PD:placement:ErrRuleContent]invalid rule content, invalid role "+rule.Role)
+		replyJSON(w, http.StatusBadRequest, "[PD:placement:ErrRuleContent]invalid rule content, invalid role "+rule.Role)
 		return
 	}
 	if err := c.SetRule(rule); err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "Update rule successfully.")
+	replyJSON(w, http.StatusOK, "Update rule successfully.")
 }

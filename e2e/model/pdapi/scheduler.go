@@ -11,7 +11,7 @@ import (
 )
 
 func (s *Server) schedulerRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /pd/api/v1/schedulers", s.withCluster(schedulers))
+	mux.HandleFunc("GET /pd/api/v1/schedulers", s.withCluster(listSchedulers))
 	mux.HandleFunc("POST /pd/api/v1/schedulers", s.bootstrapped(addScheduler))
 	mux.HandleFunc("POST /pd/api/v1/schedulers/{name}", s.bootstrapped(pauseScheduler))
 	mux.HandleFunc("DELETE /pd/api/v1/schedulers/{name}", s.bootstrapped(deleteScheduler))
@@ -21,13 +21,13 @@ func (s *Server) schedulerRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE /pd/api/v1/scheduler-config/"+model.EvictLeader+"/delete/{id}", s.bootstrapped(withStore(evictDelete)))
 }
 
-func schedulers(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+func listSchedulers(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	names, err := c.Schedulers(r.URL.Query().Get("status"))
 	if err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, names)
+	replyJSON(w, http.StatusOK, names)
 }
 
 func addScheduler(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
@@ -35,22 +35,22 @@ func addScheduler(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		Name  string   `json:"name"`
 		Store *float64 `json:"store_id"`
 	}
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
 	switch {
 	case body.Name == "":
-		reply(w, http.StatusBadRequest, "missing scheduler name")
+		replyJSON(w, http.StatusBadRequest, "missing scheduler name")
 		return
 	case body.Name != model.EvictLeader:
 		if err := c.AddScheduler(body.Name); err != nil {
 			replyError(w, err)
 			return
 		}
-		reply(w, http.StatusOK, "The scheduler is created.")
+		replyJSON(w, http.StatusOK, "The scheduler is created.")
 		return
 	case body.Store == nil:
-		reply(w, http.StatusBadRequest, "missing store id")
+		replyJSON(w, http.StatusBadRequest, "missing store id")
 		return
 	}
 	existed, err := c.AddEvictLeader(uint64(*body.Store))
@@ -63,13 +63,13 @@ func addScheduler(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 			replyError(w, encodeErr)
 			return
 		}
-		reply(w, known.Status, string(text)+"\n")
+		replyJSON(w, known.Status, string(text)+"\n")
 	case err != nil:
 		replyError(w, err)
 	case existed:
-		reply(w, http.StatusOK, "The scheduler has been applied to the store.")
+		replyJSON(w, http.StatusOK, "The scheduler has been applied to the store.")
 	default:
-		reply(w, http.StatusOK, "The scheduler is created.")
+		replyJSON(w, http.StatusOK, "The scheduler is created.")
 	}
 }
 
@@ -77,11 +77,11 @@ func pauseScheduler(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	var body struct {
 		Delay *float64 `json:"delay"`
 	}
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
 	if body.Delay == nil {
-		reply(w, http.StatusBadRequest, "missing pause time")
+		replyJSON(w, http.StatusBadRequest, "missing pause time")
 		return
 	}
 	pause := time.Duration(*body.Delay * float64(time.Second))
@@ -89,7 +89,7 @@ func pauseScheduler(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "Pause or resume the scheduler successfully.")
+	replyJSON(w, http.StatusOK, "Pause or resume the scheduler successfully.")
 }
 
 func deleteScheduler(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
@@ -102,7 +102,7 @@ func deleteScheduler(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The scheduler is removed.")
+	replyJSON(w, http.StatusOK, "The scheduler is removed.")
 }
 
 // evictRoot redirects to the path with a slash, while there is such a scheduler.
@@ -136,9 +136,9 @@ func schedulerConfig(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		for _, id := range ids {
 			ranges[strconv.FormatUint(id, 10)] = everything
 		}
-		reply(w, http.StatusOK, map[string]any{"store-id-ranges": ranges, "batch": 3})
+		replyJSON(w, http.StatusOK, map[string]any{"store-id-ranges": ranges, "batch": 3})
 	case "balance-leader-scheduler":
-		reply(w, http.StatusOK, map[string]any{"ranges": everything, "batch": 4})
+		replyJSON(w, http.StatusOK, map[string]any{"ranges": everything, "batch": 4})
 	default:
 		notFound(w)
 	}
@@ -148,7 +148,7 @@ func evictConfig(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	var body struct {
 		Store *float64 `json:"store_id"`
 	}
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
 	_, ok, err := c.Evicted()
@@ -160,14 +160,14 @@ func evictConfig(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		notFound(w)
 		return
 	case body.Store == nil:
-		reply(w, http.StatusBadRequest, "missing store id")
+		replyJSON(w, http.StatusBadRequest, "missing store id")
 		return
 	}
 	if _, err := c.AddEvictLeader(uint64(*body.Store)); err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The scheduler has been applied to the store.")
+	replyJSON(w, http.StatusOK, "The scheduler has been applied to the store.")
 }
 
 func evictDelete(w http.ResponseWriter, _ *http.Request, c *model.Cluster, id uint64) {
@@ -179,5 +179,5 @@ func evictDelete(w http.ResponseWriter, _ *http.Request, c *model.Cluster, id ui
 		replyError(w, err)
 		return
 	}
-	reply(w, status, nil)
+	replyJSON(w, status, nil)
 }

@@ -89,13 +89,13 @@ func (s *Server) localRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /pd/api/v1/ping", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /pd/ping", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /pd/api/v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, map[string]any{
+		replyJSON(w, http.StatusOK, map[string]any{
 			"build_ts": s.Build.BuildTS, "version": s.Build.Version, "git_hash": s.Build.GitHash,
 			"start_timestamp": s.Started.Unix(),
 		})
 	})
 	mux.HandleFunc("GET /pd/api/v1/version", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, map[string]any{"version": s.Build.Version, "build_time": "", "hash": "", "branch": ""})
+		replyJSON(w, http.StatusOK, map[string]any{"version": s.Build.Version, "build_time": "", "hash": "", "branch": ""})
 	})
 	mux.HandleFunc("GET /pd/api/v2/ready", s.ready)
 }
@@ -105,7 +105,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	loaded := true
 	if s.Members.IsLeader() {
 		c := s.Cluster()
-		loaded = c != nil && c.Bootstrapped()
+		loaded = c != nil && c.IsBootstrapped()
 	}
 	status := http.StatusOK
 	if !loaded {
@@ -176,7 +176,7 @@ func (s *Server) withCluster(h func(http.ResponseWriter, *http.Request, *model.C
 // bootstrapped is withCluster for what needs a first store.
 func (s *Server) bootstrapped(h func(http.ResponseWriter, *http.Request, *model.Cluster)) http.HandlerFunc {
 	return s.withCluster(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
-		if !c.Bootstrapped() {
+		if !c.IsBootstrapped() {
 			replyError(w, model.ErrNotBootstrapped)
 			return
 		}
@@ -184,7 +184,7 @@ func (s *Server) bootstrapped(h func(http.ResponseWriter, *http.Request, *model.
 	})
 }
 
-func reply(w http.ResponseWriter, status int, body any) {
+func replyJSON(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -192,7 +192,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	write(w, append(data, '\n'))
+	writeBody(w, append(data, '\n'))
 }
 
 // replyV2 has the spelling of the content type of API version 2.
@@ -204,7 +204,7 @@ func replyV2(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	write(w, data)
+	writeBody(w, data)
 }
 
 // replyRegions has the content type that PD gives to regions, which it encodes otherwise.
@@ -215,11 +215,11 @@ func replyRegions(w http.ResponseWriter, body any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	write(w, data)
+	writeBody(w, data)
 }
 
-// write sends the body. A reader that went away is nobody's concern.
-func write(w io.Writer, data []byte) {
+// writeBody sends the body. A reader that went away is nobody's concern.
+func writeBody(w io.Writer, data []byte) {
 	if _, err := w.Write(data); err != nil {
 		return
 	}
@@ -229,10 +229,10 @@ func write(w io.Writer, data []byte) {
 func replyError(w http.ResponseWriter, err error) {
 	var e *model.Error
 	if errors.As(err, &e) {
-		reply(w, e.Status, e.Error())
+		replyJSON(w, e.Status, e.Error())
 		return
 	}
-	reply(w, http.StatusInternalServerError, err.Error())
+	replyJSON(w, http.StatusInternalServerError, err.Error())
 }
 
 // replyInput answers to what can't even be read.
@@ -246,15 +246,15 @@ func replyInput(w http.ResponseWriter, err error) {
 			"Struct": wrongType.Struct, "Field": wrongType.Field,
 		}
 	}
-	reply(w, http.StatusBadRequest, map[string]any{"code": "input", "msg": err.Error(), "data": data})
+	replyJSON(w, http.StatusBadRequest, map[string]any{"code": "input", "msg": err.Error(), "data": data})
 }
 
 func notFound(w http.ResponseWriter) {
 	http.Error(w, "404 page not found", http.StatusNotFound)
 }
 
-// decode reads a JSON body. It answers itself and returns false when it can't.
-func decode(w http.ResponseWriter, r *http.Request, into any) bool {
+// tryDecode reads a JSON body. It answers itself and returns false when it can't.
+func tryDecode(w http.ResponseWriter, r *http.Request, into any) bool {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		replyInput(w, err)

@@ -11,20 +11,20 @@ import (
 )
 
 func (s *Server) storeRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /pd/api/v1/stores", s.withCluster(stores))
+	mux.HandleFunc("GET /pd/api/v1/stores", s.withCluster(listStores))
 	mux.HandleFunc("GET /pd/api/v1/stores/check", s.bootstrapped(storesCheck))
 	mux.HandleFunc("GET /pd/api/v1/stores/limit", s.withCluster(storeLimits))
 	mux.HandleFunc("POST /pd/api/v1/stores/limit", s.withCluster(setAllLimits))
-	mux.HandleFunc("GET /pd/api/v1/stores/progress", s.withCluster(progress))
+	mux.HandleFunc("GET /pd/api/v1/stores/progress", s.withCluster(showProgress))
 	mux.HandleFunc("DELETE /pd/api/v1/stores/remove-tombstone", s.withCluster(removeTombstones))
-	mux.HandleFunc("GET /pd/api/v1/store/{id}", s.bootstrapped(withStore(store)))
+	mux.HandleFunc("GET /pd/api/v1/store/{id}", s.bootstrapped(withStore(showStore)))
 	mux.HandleFunc("DELETE /pd/api/v1/store/{id}", s.bootstrapped(withStore(deleteStore)))
 	mux.HandleFunc("POST /pd/api/v1/store/{id}/state", s.bootstrapped(withStore(setState)))
 	mux.HandleFunc("POST /pd/api/v1/store/{id}/label", s.bootstrapped(withStore(setLabels)))
 	mux.HandleFunc("DELETE /pd/api/v1/store/{id}/label", s.bootstrapped(withStore(deleteLabel)))
 	mux.HandleFunc("POST /pd/api/v1/store/{id}/weight", s.bootstrapped(withStore(setWeight)))
 	mux.HandleFunc("POST /pd/api/v1/store/{id}/limit", s.bootstrapped(withStore(setLimit)))
-	mux.HandleFunc("GET /pd/api/v1/labels", s.withCluster(labels))
+	mux.HandleFunc("GET /pd/api/v1/labels", s.withCluster(listLabels))
 	mux.HandleFunc("GET /pd/api/v1/labels/stores", s.withCluster(labelStores))
 }
 
@@ -46,7 +46,7 @@ func storeJSON(v model.StoreView) map[string]any {
 		"capacity": bytesText(v.Stats.Capacity), "available": bytesText(v.Stats.Available), "used_size": bytesText(v.Stats.Used),
 		"leader_count": v.Leaders, "leader_weight": v.LeaderWeight, "region_count": v.Regions, "region_weight": v.RegionWeight,
 	}
-	optional(meta, map[string]any{
+	addNonEmpty(meta, map[string]any{
 		"version": v.Meta.Version, "peer_address": v.Meta.PeerAddress, "status_address": v.Meta.StatusAddress,
 		"git_hash": v.Meta.GitHash, "deploy_path": v.Meta.DeployPath,
 	})
@@ -81,9 +81,9 @@ func storeJSON(v model.StoreView) map[string]any {
 	if v.Sized {
 		size = model.RegionSizeMiB
 	}
-	status["leader_score"] = float64(v.Leaders) / weight(v.LeaderWeight)
+	status["leader_score"] = float64(v.Leaders) / positiveWeight(v.LeaderWeight)
 	status["leader_size"] = v.Leaders * size
-	status["region_score"] = float64(v.Regions*size) / weight(v.RegionWeight)
+	status["region_score"] = float64(v.Regions*size) / positiveWeight(v.RegionWeight)
 	status["region_size"] = v.Regions * size
 	if v.Learners > 0 {
 		status["learner_count"] = v.Learners
@@ -91,14 +91,14 @@ func storeJSON(v model.StoreView) map[string]any {
 	return map[string]any{"store": meta, "status": status}
 }
 
-func weight(w float64) float64 {
+func positiveWeight(w float64) float64 {
 	if w <= 0 {
 		return 1e-6
 	}
 	return w
 }
 
-func optional(into map[string]any, values map[string]any) {
+func addNonEmpty(into map[string]any, values map[string]any) {
 	for k, v := range values {
 		if v != "" {
 			into[k] = v
@@ -125,8 +125,8 @@ func storesBody(views []model.StoreView) map[string]any {
 	return map[string]any{"count": len(list), "stores": list}
 }
 
-// stores leaves tombstones out unless they are asked for.
-func stores(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+// listStores leaves tombstones out unless they are asked for.
+func listStores(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	views, err := c.Stores()
 	if err != nil {
 		replyError(w, err)
@@ -136,7 +136,7 @@ func stores(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	for _, text := range r.URL.Query()["state"] {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			reply(w, http.StatusBadRequest, err.Error())
+			replyJSON(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		wanted[model.StoreState(n)] = true
@@ -150,7 +150,7 @@ func stores(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 			shown = append(shown, v)
 		}
 	}
-	reply(w, http.StatusOK, storesBody(shown))
+	replyJSON(w, http.StatusOK, storesBody(shown))
 }
 
 func storesCheck(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
@@ -160,7 +160,7 @@ func storesCheck(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		case "up", "disconnected", "down", "offline", "tombstone":
 			wanted[strings.ToLower(text)] = true
 		default:
-			reply(w, http.StatusBadRequest, "unknown StoreState: "+text)
+			replyJSON(w, http.StatusBadRequest, "unknown StoreState: "+text)
 			return
 		}
 	}
@@ -175,16 +175,16 @@ func storesCheck(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 			shown = append(shown, v)
 		}
 	}
-	reply(w, http.StatusOK, storesBody(shown))
+	replyJSON(w, http.StatusOK, storesBody(shown))
 }
 
-func store(w http.ResponseWriter, _ *http.Request, c *model.Cluster, id uint64) {
+func showStore(w http.ResponseWriter, _ *http.Request, c *model.Cluster, id uint64) {
 	v, err := c.Store(id)
 	if err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, storeJSON(v))
+	replyJSON(w, http.StatusOK, storeJSON(v))
 }
 
 func deleteStore(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint64) {
@@ -193,7 +193,7 @@ func deleteStore(w http.ResponseWriter, r *http.Request, c *model.Cluster, id ui
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The store is set as Offline.")
+	replyJSON(w, http.StatusOK, "The store is set as Offline.")
 }
 
 func setState(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint64) {
@@ -201,12 +201,12 @@ func setState(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint6
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The store's state is updated.")
+	replyJSON(w, http.StatusOK, "The store's state is updated.")
 }
 
 func setLabels(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint64) {
 	var body map[string]string
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
 	list := make([]model.Label, 0, len(body))
@@ -218,19 +218,19 @@ func setLabels(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The store's label is updated.")
+	replyJSON(w, http.StatusOK, "The store's label is updated.")
 }
 
 func deleteLabel(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint64) {
 	var key string
-	if !decode(w, r, &key) {
+	if !tryDecode(w, r, &key) {
 		return
 	}
 	if err := c.DeleteStoreLabel(id, key); err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, fmt.Sprintf("The label %s is deleted for store %d.", key, id))
+	replyJSON(w, http.StatusOK, fmt.Sprintf("The label %s is deleted for store %d.", key, id))
 }
 
 func setWeight(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint64) {
@@ -238,18 +238,18 @@ func setWeight(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint
 		Leader *float64 `json:"leader"`
 		Region *float64 `json:"region"`
 	}
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
 	if body.Leader == nil || body.Region == nil {
-		reply(w, http.StatusBadRequest, "leader weight unset")
+		replyJSON(w, http.StatusBadRequest, "leader weight unset")
 		return
 	}
 	if err := c.SetStoreWeight(id, *body.Leader, *body.Region); err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The store's weight is updated.")
+	replyJSON(w, http.StatusOK, "The store's weight is updated.")
 }
 
 type limitBody struct {
@@ -269,7 +269,7 @@ func (b limitBody) over(l model.StoreLimit) model.StoreLimit {
 
 func setLimit(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint64) {
 	var body limitBody
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
 	limits, err := c.StoreLimits()
@@ -281,19 +281,19 @@ func setLimit(w http.ResponseWriter, r *http.Request, c *model.Cluster, id uint6
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "The store's label is updated.")
+	replyJSON(w, http.StatusOK, "The store's label is updated.")
 }
 
 func setAllLimits(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	var body limitBody
-	if !decode(w, r, &body) {
+	if !tryDecode(w, r, &body) {
 		return
 	}
 	if err := c.SetStoreLimit(0, body.over(model.StoreLimit{AddPeer: 15, RemovePeer: 15})); err != nil {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "Set store limit successfully.")
+	replyJSON(w, http.StatusOK, "Set store limit successfully.")
 }
 
 func storeLimits(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
@@ -302,10 +302,10 @@ func storeLimits(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, limits)
+	replyJSON(w, http.StatusOK, limits)
 }
 
-func progress(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+func showProgress(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	all, err := c.Progresses()
 	if err != nil {
 		replyError(w, err)
@@ -315,12 +315,12 @@ func progress(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	if text := q.Get("id"); text != "" {
 		id, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			reply(w, http.StatusBadRequest, err.Error())
+			replyJSON(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		for _, p := range all {
 			if p.StoreID == id {
-				reply(w, http.StatusOK, map[string]any{
+				replyJSON(w, http.StatusOK, map[string]any{
 					"action": p.Action, "store_id": p.StoreID, "progress": p.Done,
 					"current_speed": p.Speed, "left_seconds": p.LeftSecs,
 				})
@@ -332,7 +332,7 @@ func progress(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 	}
 	action := q.Get("action")
 	if action == "" {
-		reply(w, http.StatusBadRequest, "need query parameters")
+		replyJSON(w, http.StatusBadRequest, "need query parameters")
 		return
 	}
 	n := 0
@@ -349,7 +349,7 @@ func progress(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		noProgress(w, "action", action)
 		return
 	}
-	reply(w, http.StatusOK, map[string]any{
+	replyJSON(w, http.StatusOK, map[string]any{
 		"action": action, "progress": sum.Done / float64(n),
 		"current_speed": sum.Speed / float64(n), "left_seconds": sum.LeftSecs,
 	})
@@ -368,10 +368,10 @@ func removeTombstones(w http.ResponseWriter, _ *http.Request, c *model.Cluster) 
 		replyError(w, err)
 		return
 	}
-	reply(w, http.StatusOK, "Remove tombstone successfully.")
+	replyJSON(w, http.StatusOK, "Remove tombstone successfully.")
 }
 
-func labels(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
+func listLabels(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 	views, err := c.Stores()
 	if err != nil {
 		replyError(w, err)
@@ -387,7 +387,7 @@ func labels(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 			}
 		}
 	}
-	reply(w, http.StatusOK, out)
+	replyJSON(w, http.StatusOK, out)
 }
 
 func labelStores(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
@@ -406,5 +406,5 @@ func labelStores(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 			}
 		}
 	}
-	reply(w, http.StatusOK, storesBody(shown))
+	replyJSON(w, http.StatusOK, storesBody(shown))
 }

@@ -173,9 +173,9 @@ func (v view) SetPriority(_ context.Context, id uint64, priority int) error {
 	return nil
 }
 
-// connected reports whether etcd adds a member: all that are listed have been
+// areMembersConnected reports whether etcd adds a member: all that are listed have been
 // connected to each other for long enough. One alone has nobody to be connected to.
-func (p *PD) connected() bool {
+func (p *PD) areMembersConnected() bool {
 	voters := p.voters()
 	return len(voters) == 1 || !slices.ContainsFunc(voters, func(n *node) bool {
 		return !n.alive || p.clock.Now().Sub(n.upSince) < healthInterval

@@ -133,7 +133,7 @@ func New(opts Options) (*PD, error) {
 	}
 	p := &PD{opts: opts, clock: opts.Cluster.Clock, id: opts.ClusterID}
 	if p.id == 0 {
-		p.id = hash(fmt.Sprint(opts.Members)) | 1
+		p.id = hashText(fmt.Sprint(opts.Members)) | 1
 	}
 	c, err := model.NewCluster(p.disk.office(opts.Cluster))
 	if err != nil {
@@ -196,7 +196,7 @@ func (p *PD) StartStore(meta model.StoreMeta) error {
 		return errors.New("start store: PD has no leader")
 	}
 	var err error
-	if c.Bootstrapped() {
+	if c.IsBootstrapped() {
 		err = c.PutStore(meta)
 	} else {
 		err = p.bootstrapStore(c, meta)
@@ -358,7 +358,7 @@ func (p *PD) Join(name string) error {
 	case p.node(name) != nil:
 		p.mu.Unlock()
 		return fmt.Errorf("join PD: missing data or join a duplicated pd: %s", name)
-	case !p.connected():
+	case !p.areMembersConnected():
 		p.mu.Unlock()
 		return fmt.Errorf("join PD: %w", ErrUnhealthy)
 	}
@@ -372,7 +372,7 @@ func (p *PD) AddUnstarted(peerURL string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.nodes = append(p.nodes, &node{
-		pd: p, id: hash(fmt.Sprintf("%s/%d", peerURL, len(p.nodes))), peerURL: peerURL, upSince: p.clock.Now(),
+		pd: p, id: hashText(fmt.Sprintf("%s/%d", peerURL, len(p.nodes))), peerURL: peerURL, upSince: p.clock.Now(),
 	})
 	p.settle()
 	p.checkMajority()
@@ -398,7 +398,7 @@ func (p *PD) Alarms() []model.Alarm {
 func (p *PD) start(name string) error {
 	p.mu.Lock()
 	now := p.clock.Now()
-	n := &node{pd: p, name: name, id: hash(fmt.Sprintf("%s/%d", name, len(p.nodes))), alive: true, upSince: now, started: now, known: p.leader}
+	n := &node{pd: p, name: name, id: hashText(fmt.Sprintf("%s/%d", name, len(p.nodes))), alive: true, upSince: now, started: now, known: p.leader}
 	p.nodes = append(p.nodes, n)
 	p.mu.Unlock()
 	return n.listen()
@@ -411,25 +411,25 @@ func (n *node) listen() error {
 	defer n.pd.mu.Unlock()
 	var listeners []net.Listener
 	if n.pd.opts.ClientURL == nil {
-		l, err := loopback(n.addr)
+		l, err := listenLoopback(n.addr)
 		if err != nil {
 			return fmt.Errorf("listen for PD member %s: %w", n.name, err)
 		}
 		listeners, n.addr = append(listeners, l), l.Addr().String()
 	}
-	n.port = open(n.handler(), listeners...)
+	n.port = openPort(n.handler(), listeners...)
 	return nil
 }
 
 // settle elects a leader where one is due, and carries out transfers.
 func (p *PD) settle() {
 	now := p.clock.Now()
-	if p.leader != nil && (!p.leader.alive || p.leader.removed || !p.quorum()) {
+	if p.leader != nil && (!p.leader.alive || p.leader.removed || !p.hasQuorum()) {
 		p.leader, p.lostAt = nil, now
 		p.pending = nil
 	}
 	if p.leader == nil {
-		if !p.quorum() || now.Before(p.lostAt.Add(p.opts.Election)) {
+		if !p.hasQuorum() || now.Before(p.lostAt.Add(p.opts.Election)) {
 			return
 		}
 		p.setLeader(p.candidate())
@@ -497,7 +497,7 @@ func (p *PD) voters() []*node {
 	return slices.DeleteFunc(slices.Clone(p.nodes), func(n *node) bool { return n.removed })
 }
 
-func (p *PD) quorum() bool {
+func (p *PD) hasQuorum() bool {
 	alive, total := 0, 0
 	for _, n := range p.voters() {
 		total++
@@ -509,7 +509,7 @@ func (p *PD) quorum() bool {
 }
 
 func (p *PD) checkMajority() {
-	if !p.quorum() {
+	if !p.hasQuorum() {
 		p.raise(model.LostPDMajority, "pd", "fewer than a majority of the PD members are alive")
 	}
 }
@@ -532,7 +532,7 @@ func (p *PD) node(name string) *node {
 	return nil
 }
 
-func hash(s string) uint64 {
+func hashText(s string) uint64 {
 	h := fnv.New64a()
 	// A hash never fails to be written to.
 	_, _ = h.Write([]byte(s))

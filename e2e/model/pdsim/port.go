@@ -18,7 +18,7 @@ import (
 // no live member there the error says so, and the connection is left open.
 func (p *PD) Serve(client net.Conn, address string) error {
 	port := p.at(address)
-	if port == nil || !port.serve(client) {
+	if port == nil || !port.tryServe(client) {
 		return fmt.Errorf("no PD member at %s", address)
 	}
 	return nil
@@ -60,8 +60,8 @@ type port struct {
 	inside *inside
 }
 
-// open starts to answer, within the process and to listeners.
-func open(answers http.Handler, listeners ...net.Listener) *port {
+// openPort starts to answer, within the process and to listeners.
+func openPort(answers http.Handler, listeners ...net.Listener) *port {
 	p := &port{
 		server: &http.Server{Handler: answers, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)},
 		inside: &inside{clients: make(chan net.Conn), closed: make(chan struct{})},
@@ -72,9 +72,9 @@ func open(answers http.Handler, listeners ...net.Listener) *port {
 	return p
 }
 
-// loopback listens where a member listened before, if nobody else does by now, or at a free
+// listenLoopback listens where a member listened before, if nobody else does by now, or at a free
 // port: a member is reached by the URL that it advertises.
-func loopback(before string) (net.Listener, error) {
+func listenLoopback(before string) (net.Listener, error) {
 	var config net.ListenConfig
 	if before != "" {
 		if l, err := config.Listen(context.Background(), "tcp", before); err == nil {
@@ -84,8 +84,8 @@ func loopback(before string) (net.Listener, error) {
 	return config.Listen(context.Background(), "tcp", "127.0.0.1:0")
 }
 
-// serve hands a connection over, and reports whether the member still runs.
-func (p *port) serve(client net.Conn) bool {
+// tryServe hands a connection over, and reports whether the member still runs.
+func (p *port) tryServe(client net.Conn) bool {
 	select {
 	case p.inside.clients <- client:
 		return true

@@ -39,11 +39,11 @@ func NewTiKV(file map[string]any) (*Config, error) {
 		key, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
 		kinds[key] = kind
 	}
-	return start(file, kinds)
+	return newConfig(file, kinds)
 }
 
-// start reads a file over the defaults.
-func start(file map[string]any, kinds map[string]string) (*Config, error) {
+// newConfig reads a file over the defaults.
+func newConfig(file map[string]any, kinds map[string]string) (*Config, error) {
 	c := &Config{document: map[string]any{}, kinds: kinds, hidden: map[string]any{}}
 	if file == nil {
 		file = map[string]any{}
@@ -56,7 +56,7 @@ func start(file map[string]any, kinds map[string]string) (*Config, error) {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(kinds)) {
-		text := defaults(kinds[key])
+		text := defaultValue(kinds[key])
 		if value, has := c.lookup(key); has {
 			text = fmt.Sprint(value)
 			if n, number := value.(float64); number {
@@ -112,13 +112,13 @@ func (c *Config) TiKV(w http.ResponseWriter, r *http.Request) {
 		c.show(w)
 		return
 	}
-	items, err := decode(r.Body)
+	items, err := decodeItems(r.Body)
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, fmt.Sprintf("failed to decode, error: %q", err))
+		rejectRequest(w, http.StatusInternalServerError, fmt.Sprintf("failed to decode, error: %q", err))
 		return
 	}
 	if err := c.Change(items); err != nil {
-		refuse(w, http.StatusInternalServerError, fmt.Sprintf("failed to update, error: %q", err))
+		rejectRequest(w, http.StatusInternalServerError, fmt.Sprintf("failed to update, error: %q", err))
 		return
 	}
 	w.WriteHeader(http.StatusOK)
@@ -129,20 +129,20 @@ func (c *Config) show(w http.ResponseWriter) {
 	raw, err := json.Marshal(c.document)
 	c.mu.Unlock()
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, "Internal Server Error")
+		rejectRequest(w, http.StatusInternalServerError, "Internal Server Error")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(raw) // who asked may have gone
 }
 
-func refuse(w http.ResponseWriter, status int, text string) {
+func rejectRequest(w http.ResponseWriter, status int, text string) {
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text) // who asked may have gone
 }
 
-// decode decodes a request: text, numbers and booleans count as text.
-func decode(body io.Reader) (map[string]string, error) {
+// decodeItems decodes a request: text, numbers and booleans count as text.
+func decodeItems(body io.Reader) (map[string]string, error) {
 	var raw map[string]any
 	if err := json.NewDecoder(io.LimitReader(body, 1<<20)).Decode(&raw); err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (c *Config) set(key string, value any) {
 	table[parts[len(parts)-1]] = value
 }
 
-// defaults is the value of an item that the file does not name.
-func defaults(kind string) string {
+// defaultValue is the value of an item that the file does not name.
+func defaultValue(kind string) string {
 	return map[string]string{"text": "info", "number": "1", "bool": "false", "size": "1MiB", "duration": "1s"}[kind]
 }
 
@@ -191,7 +191,7 @@ func parse(kind, text string) (any, error) {
 	case "bool":
 		return strconv.ParseBool(text)
 	case "size":
-		return size(text)
+		return parseSize(text)
 	case "duration":
 		if _, err := time.ParseDuration(text); err != nil {
 			return nil, fmt.Errorf("invalid duration %q", text)
@@ -204,7 +204,7 @@ func parse(kind, text string) (any, error) {
 	return text, nil
 }
 
-func size(text string) (any, error) {
+func parseSize(text string) (any, error) {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	number := strings.TrimRight(text, "KMGTPBib ")
 	n, err := strconv.ParseUint(number, 10, 64)

@@ -23,12 +23,12 @@ func sample(kind online.Kind) string {
 func TestTiKVTakesEveryItemOfTheOperatorsListAndShowsIt(t *testing.T) {
 	c, err := settings.NewTiKV(nil)
 	require.NoError(t, err)
-	for _, item := range statusport.Table().Items {
+	for _, item := range statusport.SettingsTable().Items {
 		text := sample(item.Kind)
 		require.NoError(t, c.Change(map[string]string{item.Key: text}))
 		shown, has := c.Value(item.Key)
 		assert.True(t, has, item.Key)
-		assert.Equal(t, item.Kind.Plain(text), item.Kind.Plain(shown), item.Key)
+		assert.Equal(t, item.Kind.Normalize(text), item.Kind.Normalize(shown), item.Key)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestTiDBTakesEveryItemOfTheOperatorsListAndShowsWhatItShows(t *testing.T) {
 	require.NoError(t, err)
 	server := httptest.NewServer(http.HandlerFunc(c.TiDB))
 	t.Cleanup(server.Close)
-	for _, item := range tidbport.Table().Items {
+	for _, item := range tidbport.SettingsTable().Items {
 		text := map[online.Kind]string{online.Text: "warn", online.Number: "3", online.Bool: "true"}[item.Kind]
 		if strings.HasPrefix(item.Key, "instance.tidb_") {
 			text = "1"
@@ -69,7 +69,7 @@ func TestTiDBTakesEveryItemOfTheOperatorsListAndShowsWhatItShows(t *testing.T) {
 		assert.Equal(t, http.StatusOK, response.StatusCode, item.Key)
 		runs, has := c.Value(item.Key)
 		assert.True(t, has, item.Key)
-		assert.Equal(t, item.Kind.Plain(text), item.Kind.Plain(runs), item.Key)
+		assert.Equal(t, item.Kind.Normalize(text), item.Kind.Normalize(runs), item.Key)
 	}
 	response, err := http.PostForm(server.URL+"/settings", url.Values{"deadlock_history_capacity": {"10001"}}) //nolint:noctx // a test
 	require.NoError(t, err)

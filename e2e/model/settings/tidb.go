@@ -20,8 +20,8 @@ type field struct {
 
 var errIllegal = errors.New("illegal argument")
 
-// tidb are the items that TiDB v8.5 takes on /settings, in its order.
-func tidb() []field {
+// tidbFields are the items that TiDB v8.5 takes on /settings, in its order.
+func tidbFields() []field {
 	binary := func(text string) (any, error) {
 		if text != "0" && text != "1" {
 			return nil, errIllegal
@@ -56,7 +56,7 @@ func tidb() []field {
 // NewTiDB returns the configuration of a TiDB that starts with a decoded file. The
 // error is what the process ends with.
 func NewTiDB(file map[string]any) (*Config, error) {
-	c, err := start(file, nil)
+	c, err := newConfig(file, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +87,11 @@ func (c *Config) TiDB(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := r.ParseForm(); err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		rejectRequest(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	if err := c.take(r.Form); err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		rejectRequest(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	w.WriteHeader(http.StatusOK)
@@ -100,7 +100,7 @@ func (c *Config) TiDB(w http.ResponseWriter, r *http.Request) {
 func (c *Config) take(form url.Values) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, f := range tidb() {
+	for _, f := range tidbFields() {
 		text := form.Get(f.name)
 		if text == "" {
 			continue

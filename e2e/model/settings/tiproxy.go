@@ -13,7 +13,7 @@ import (
 // NewTiProxy returns the configuration of a TiProxy that starts with a decoded file. The
 // error is what the process ends with.
 func NewTiProxy(file map[string]any) (*Config, error) {
-	c, err := start(file, nil)
+	c, err := newConfig(file, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (c *Config) TiProxy(w http.ResponseWriter, r *http.Request) {
 		err = c.merge(body)
 	}
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
+		rejectRequest(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.WriteHeader(http.StatusOK)
@@ -55,17 +55,17 @@ func (c *Config) merge(body []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	overlay(c.document, part)
+	overlayValues(c.document, part)
 	return nil
 }
 
-// overlay puts the values of a part into a document.
-func overlay(document, part map[string]any) {
+// overlayValues puts the values of a part into a document.
+func overlayValues(document, part map[string]any) {
 	for key, value := range part {
 		below, isTable := value.(map[string]any)
 		into, there := document[key].(map[string]any)
 		if isTable && there {
-			overlay(into, below)
+			overlayValues(into, below)
 			continue
 		}
 		document[key] = value

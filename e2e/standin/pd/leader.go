@@ -35,7 +35,7 @@ func (s *Server) leaderLoop(ctx context.Context) {
 	watch := s.client.Watch(ctx, s.key("leader"))
 	for ctx.Err() == nil {
 		raftChanged := s.etcd.Server.LeaderChangedNotify()
-		free := s.followLeader(ctx)
+		free := s.seesNoLeader(ctx)
 		if free && s.leadsRaft() {
 			if err := s.lead(ctx); err != nil && ctx.Err() == nil {
 				s.log.Warn("leading ended", "err", err)
@@ -64,8 +64,8 @@ func (s *Server) leadsRaft() bool {
 	return s.etcd.Server.Leader() == s.etcd.Server.MemberID()
 }
 
-// followLeader reads who leads. It says whether nobody does.
-func (s *Server) followLeader(ctx context.Context) bool {
+// seesNoLeader reads who leads. It says whether nobody does.
+func (s *Server) seesNoLeader(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	res, err := s.client.Get(ctx, s.key("leader"))

@@ -157,7 +157,7 @@ func (s *Server) Healthy(ctx context.Context, members []model.Member) map[uint64
 	out := map[uint64]bool{}
 	for _, m := range members {
 		all.Go(func() {
-			ok := m.ID == uint64(s.etcd.Server.MemberID()) || s.ping(ctx, m)
+			ok := m.ID == uint64(s.etcd.Server.MemberID()) || s.answersPing(ctx, m)
 			mu.Lock()
 			defer mu.Unlock()
 			out[m.ID] = ok
@@ -167,7 +167,7 @@ func (s *Server) Healthy(ctx context.Context, members []model.Member) map[uint64
 	return out
 }
 
-func (s *Server) ping(ctx context.Context, m model.Member) bool {
+func (s *Server) answersPing(ctx context.Context, m model.Member) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	for _, u := range m.ClientURLs {
@@ -192,7 +192,7 @@ func (s *Server) ping(ctx context.Context, m model.Member) bool {
 func (s *Server) Transfer(ctx context.Context, name string) error {
 	self := uint64(s.etcd.Server.MemberID())
 	for _, m := range s.members() {
-		if m.Name == name && name != "" || name == "" && m.ID != self && s.ping(ctx, m) {
+		if m.Name == name && name != "" || name == "" && m.ID != self && s.answersPing(ctx, m) {
 			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
 			if err := s.etcd.Server.MoveLeader(ctx, uint64(s.etcd.Server.Leader()), m.ID); err != nil {

@@ -48,12 +48,12 @@ func (r *relay) accept(ctx context.Context, l net.Listener, target net.Addr) {
 		if err != nil {
 			continue
 		}
-		r.done.Go(func() { carry(ctx, from, target) })
+		r.done.Go(func() { relayConnection(ctx, from, target) })
 	}
 }
 
-// carry copies both ways until one side ends, which ends the other.
-func carry(ctx context.Context, from net.Conn, target net.Addr) {
+// relayConnection copies both ways until one side ends, which ends the other.
+func relayConnection(ctx context.Context, from net.Conn, target net.Addr) {
 	var d net.Dialer
 	to, err := d.DialContext(ctx, target.Network(), target.String())
 	if err != nil {

@@ -55,7 +55,7 @@ func (v *service) bootstrapped(h *pdpb.RequestHeader) (*model.Cluster, *pdpb.Res
 	if err != nil {
 		return nil, nil, err
 	}
-	if !t.cluster.Bootstrapped() {
+	if !t.cluster.IsBootstrapped() {
 		return nil, v.failed(pdpb.ErrorType_NOT_BOOTSTRAPPED, errors.New("cluster is not bootstrapped")), nil
 	}
 	return t.cluster, nil, nil
@@ -163,7 +163,7 @@ func (v *service) IsBootstrapped(_ context.Context, req *pdpb.IsBootstrappedRequ
 	if err != nil {
 		return nil, err
 	}
-	return &pdpb.IsBootstrappedResponse{Header: v.header(), Bootstrapped: t.cluster.Bootstrapped()}, nil
+	return &pdpb.IsBootstrappedResponse{Header: v.header(), Bootstrapped: t.cluster.IsBootstrapped()}, nil
 }
 
 // AllocID gives out an id.
@@ -223,7 +223,7 @@ func (v *service) UpdateServiceGCSafePoint(_ context.Context, req *pdpb.UpdateSe
 	if err != nil || none != nil {
 		return &pdpb.UpdateServiceGCSafePointResponse{Header: none}, err
 	}
-	lowest, err := c.UpdateServiceSafePoint(string(req.GetServiceId()), seconds(req.GetTTL()), req.GetSafePoint())
+	lowest, err := c.UpdateServiceSafePoint(string(req.GetServiceId()), toDuration(req.GetTTL()), req.GetSafePoint())
 	if err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}

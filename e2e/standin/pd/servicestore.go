@@ -16,7 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 )
 
-func seconds(n int64) time.Duration {
+func toDuration(n int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Second)
 	return time.Duration(min(n, most)) * time.Second
 }
@@ -216,7 +216,7 @@ func (v *service) ScanRegions(_ context.Context, req *pdpb.ScanRegionsRequest) (
 	if err != nil || none != nil {
 		return &pdpb.ScanRegionsResponse{Header: none}, err
 	}
-	list, err := scan(c, [][2][]byte{{req.GetStartKey(), req.GetEndKey()}}, int(req.GetLimit()))
+	list, err := scanRegions(c, [][2][]byte{{req.GetStartKey(), req.GetEndKey()}}, int(req.GetLimit()))
 	if err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
@@ -242,14 +242,14 @@ func (v *service) BatchScanRegions(_ context.Context, req *pdpb.BatchScanRegions
 	for _, r := range req.GetRanges() {
 		ranges = append(ranges, [2][]byte{r.GetStartKey(), r.GetEndKey()})
 	}
-	list, err := scan(c, ranges, int(req.GetLimit()))
+	list, err := scanRegions(c, ranges, int(req.GetLimit()))
 	if err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
 	return &pdpb.BatchScanRegionsResponse{Header: v.header(), Regions: list}, nil
 }
 
-func scan(c *model.Cluster, ranges [][2][]byte, limit int) ([]*pdpb.Region, error) {
+func scanRegions(c *model.Cluster, ranges [][2][]byte, limit int) ([]*pdpb.Region, error) {
 	all, err := c.Regions()
 	if err != nil {
 		return nil, err

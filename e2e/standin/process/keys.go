@@ -13,8 +13,8 @@ import (
 // subtree is a plain value; Open is a table with keys of any name.
 type Keys map[string]Keys
 
-// Open returns the subtree that takes whatever it is given.
-func Open() Keys { return Keys{"*": nil} }
+// AnyKeys returns the subtree that takes whatever it is given.
+func AnyKeys() Keys { return Keys{"*": nil} }
 
 // ParseKeys reads a tree from lines "section: key key …". A section is a
 // dotted path, "." the top level; the key * opens a section to any key. A
@@ -48,7 +48,7 @@ func ParseKeys(text string) Keys {
 // program serves as the list of what it knows. Empty tables become open ones.
 func KeysOf(doc map[string]any) Keys {
 	if len(doc) == 0 {
-		return Open()
+		return AnyKeys()
 	}
 	keys := Keys{}
 	for key, value := range doc {
@@ -136,9 +136,9 @@ func Lookup(doc map[string]any, path string) any {
 	return Lookup(table, rest)
 }
 
-// Text returns the text at a dotted path, or fallback where there is none or
+// LookupText returns the text at a dotted path, or fallback where there is none or
 // it is empty.
-func Text(doc map[string]any, path, fallback string) string {
+func LookupText(doc map[string]any, path, fallback string) string {
 	if text, ok := Lookup(doc, path).(string); ok && text != "" {
 		return text
 	}

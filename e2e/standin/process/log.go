@@ -48,8 +48,8 @@ func (p prefixWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Output opens the log file, or gives the standard error. The caller closes it.
-func Output(file string) (io.WriteCloser, error) {
+// OpenLog opens the log file, or gives the standard error. The caller closes it.
+func OpenLog(file string) (io.WriteCloser, error) {
 	if file == "" {
 		return nopCloser{os.Stderr}, nil
 	}

@@ -239,7 +239,7 @@ func (p *PD) Retry(ctx context.Context, what string, call func(ctx context.Conte
 		if try%50 == 0 {
 			p.log.Warn("waiting for PD", "doing", what, "error", err)
 		}
-		if wait := Wait(ctx, retryDelay); wait != nil {
+		if wait := WaitFor(ctx, retryDelay); wait != nil {
 			return fmt.Errorf("%w (last: %w)", wait, err)
 		}
 	}

@@ -100,8 +100,8 @@ func TestSetLookupAndOverlay(t *testing.T) {
 	assert.Equal(t, 1, process.Lookup(doc, "a.b.c"))
 	assert.Equal(t, 2, process.Lookup(doc, "a.b.d"))
 	assert.Nil(t, process.Lookup(doc, "a.nothing.d"))
-	assert.Equal(t, "y", process.Text(doc, "x", "z"))
-	assert.Equal(t, "z", process.Text(doc, "a", "z"))
+	assert.Equal(t, "y", process.LookupText(doc, "x", "z"))
+	assert.Equal(t, "z", process.LookupText(doc, "a", "z"))
 }
 
 func TestPDIsFollowedAndAnotherClusterIsNot(t *testing.T) {
@@ -136,7 +136,7 @@ func TestNewPDRefusesWhatItCanNotDial(t *testing.T) {
 
 func TestAllEndsTogether(t *testing.T) {
 	broken := errors.New("broken")
-	err := process.All(t.Context(),
+	err := process.RunAll(t.Context(),
 		func(ctx context.Context) error { <-ctx.Done(); return nil },
 		func(context.Context) error { return broken })
 	require.ErrorIs(t, err, broken)

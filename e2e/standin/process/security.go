@@ -17,7 +17,7 @@ type Files struct{ CA, Cert, Key string }
 
 // FilesOf reads their paths from a document.
 func FilesOf(doc map[string]any, ca, cert, key string) (Files, error) {
-	f := Files{CA: Text(doc, ca, ""), Cert: Text(doc, cert, ""), Key: Text(doc, key, "")}
+	f := Files{CA: LookupText(doc, ca, ""), Cert: LookupText(doc, cert, ""), Key: LookupText(doc, key, "")}
 	if f != (Files{}) && (f.CA == "" || f.Cert == "" || f.Key == "") {
 		return f, fmt.Errorf("%s, %s and %s belong together", ca, cert, key)
 	}

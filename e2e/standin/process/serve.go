@@ -47,9 +47,9 @@ func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return nil
 }
 
-// All runs the functions side by side, ends them all when one fails, and
+// RunAll runs the functions side by side, ends them all when one fails, and
 // returns the first failure.
-func All(ctx context.Context, fns ...func(context.Context) error) error {
+func RunAll(ctx context.Context, fns ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan error, len(fns))

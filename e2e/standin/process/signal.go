@@ -29,8 +29,8 @@ func Main(w io.Writer, name string, fn func(ctx context.Context) error) int {
 	return 1
 }
 
-// Wait blocks for d, or until ctx ends; it returns ctx's error then.
-func Wait(ctx context.Context, d time.Duration) error {
+// WaitFor blocks for d, or until ctx ends; it returns ctx's error then.
+func WaitFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -44,8 +44,8 @@ type capture struct {
 	seen    atomic.Pointer[cluster]
 }
 
-// join makes a capture known to the others.
-func join(ctx context.Context, log *slog.Logger, etcd *clientv3.Client, address string) (*capture, error) {
+// registerCapture makes a capture known to the others.
+func registerCapture(ctx context.Context, log *slog.Logger, etcd *clientv3.Client, address string) (*capture, error) {
 	begin, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	lease, err := etcd.Grant(begin, sessionTTL)
@@ -120,7 +120,7 @@ func (c *capture) look(ctx context.Context) error {
 			return errors.New("the session in PD's etcd has ended")
 		default:
 		}
-		if process.Wait(ctx, every) != nil {
+		if process.WaitFor(ctx, every) != nil {
 			return nil
 		}
 	}

@@ -21,8 +21,8 @@ type Config struct {
 	TLS      process.Files
 }
 
-// keys are those of the file, as TiCDC's documentation of its server lists them.
-func keys() process.Keys {
+// configKeys are those of the file, as TiCDC's documentation of its server lists them.
+func configKeys() process.Keys {
 	return process.ParseKeys(`.: addr advertise-addr log-level log-file data-dir gc-ttl tz cluster-id capture-session-ttl owner-flush-interval processor-flush-interval per-table-memory-quota max-memory-percentage newarch
 log: error-output
 log.file: max-size max-days max-backups
@@ -52,12 +52,12 @@ func ParseArgs(args []string, out io.Writer) (*Config, error) {
 	if err := set.Parse(args[1:]); err != nil {
 		return nil, fmt.Errorf("read flags: %w", err)
 	}
-	document, err := process.ReadTOML(file, keys())
+	document, err := process.ReadTOML(file, configKeys())
 	if err != nil {
 		return nil, err
 	}
 	if c.LogLevel == "" {
-		c.LogLevel = process.Text(document, "log-level", "info")
+		c.LogLevel = process.LookupText(document, "log-level", "info")
 	}
 	c.PD = strings.Split(pd, ",")
 	if c.Addr == "" || c.Advertise == "" || pd == "" {

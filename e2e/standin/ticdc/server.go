@@ -33,11 +33,11 @@ func Run(ctx context.Context, log *slog.Logger, cfg *Config) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := join(ctx, log, etcd, cfg.Advertise)
+	c, err := registerCapture(ctx, log, etcd, cfg.Advertise)
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
-	err = process.All(ctx, c.look, c.campaign, func(ctx context.Context) error { return process.ServeHTTP(ctx, api, c.handler()) })
+	err = process.RunAll(ctx, c.look, c.campaign, func(ctx context.Context) error { return process.ServeHTTP(ctx, api, c.handler()) })
 	return errors.Join(err, c.leave(context.WithoutCancel(ctx)))
 }
 
@@ -47,27 +47,27 @@ func (c *capture) handler() http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		switch seen := c.seen.Load(); {
 		case seen == nil:
-			answer(w, http.StatusServiceUnavailable, map[string]any{"error_msg": "PD has not answered yet"})
+			replyJSON(w, http.StatusServiceUnavailable, map[string]any{"error_msg": "PD has not answered yet"})
 		case seen.failed != "":
-			answer(w, http.StatusInternalServerError, map[string]any{"error_msg": seen.failed})
+			replyJSON(w, http.StatusInternalServerError, map[string]any{"error_msg": seen.failed})
 		default:
-			answer(w, http.StatusOK, map[string]any{"id": c.id, "is_owner": c.owns.Load()})
+			replyJSON(w, http.StatusOK, map[string]any{"id": c.id, "is_owner": c.owns.Load()})
 		}
 	})
 	mux.HandleFunc("GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string]any{"id": c.id, "is_owner": c.owns.Load()})
+		replyJSON(w, http.StatusOK, map[string]any{"id": c.id, "is_owner": c.owns.Load()})
 	})
 	mux.HandleFunc("GET /api/v1/captures", c.list)
 	mux.HandleFunc("POST /api/v1/owner/resign", func(w http.ResponseWriter, _ *http.Request) {
 		if !c.owns.Load() {
-			answer(w, http.StatusServiceUnavailable, map[string]any{"error_msg": "this capture is not the owner"})
+			replyJSON(w, http.StatusServiceUnavailable, map[string]any{"error_msg": "this capture is not the owner"})
 			return
 		}
 		select {
 		case c.resign <- struct{}{}:
 		default: // it has been asked already
 		}
-		answer(w, http.StatusAccepted, nil)
+		replyJSON(w, http.StatusAccepted, nil)
 	})
 	mux.HandleFunc("PUT /api/v1/captures/drain", c.drain)
 	return mux
@@ -76,14 +76,14 @@ func (c *capture) handler() http.Handler {
 func (c *capture) list(w http.ResponseWriter, r *http.Request) {
 	now, err := c.read(r.Context())
 	if err != nil {
-		answer(w, http.StatusInternalServerError, map[string]any{"error_msg": err.Error()})
+		replyJSON(w, http.StatusInternalServerError, map[string]any{"error_msg": err.Error()})
 		return
 	}
 	list := []map[string]any{}
 	for _, id := range slices.Sorted(maps.Keys(now.captures)) {
 		list = append(list, map[string]any{"id": id, "is_owner": id == now.owner, "address": now.captures[id]})
 	}
-	answer(w, http.StatusOK, list)
+	replyJSON(w, http.StatusOK, list)
 }
 
 // drain has the owner move the tables of a capture away, and tells how many are left. One is
@@ -93,30 +93,30 @@ func (c *capture) drain(w http.ResponseWriter, r *http.Request) {
 		ID string `json:"capture_id"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAsked)).Decode(&asked); err != nil {
-		answer(w, http.StatusBadRequest, map[string]any{"error_msg": err.Error()})
+		replyJSON(w, http.StatusBadRequest, map[string]any{"error_msg": err.Error()})
 		return
 	}
 	now, err := c.read(r.Context())
 	switch {
 	case err != nil:
-		answer(w, http.StatusInternalServerError, map[string]any{"error_msg": err.Error()})
+		replyJSON(w, http.StatusInternalServerError, map[string]any{"error_msg": err.Error()})
 		return
 	case now.captures[asked.ID] == "":
-		answer(w, http.StatusBadRequest, map[string]any{"error_msg": "there is no such capture"})
+		replyJSON(w, http.StatusBadRequest, map[string]any{"error_msg": "there is no such capture"})
 		return
 	case now.owner == "", len(now.stopping) > 0 && !now.stopping[asked.ID]:
-		answer(w, http.StatusServiceUnavailable, map[string]any{"error_msg": "there is no owner, or another capture is being drained"})
+		replyJSON(w, http.StatusServiceUnavailable, map[string]any{"error_msg": "there is no owner, or another capture is being drained"})
 		return
 	}
 	// It ends with the capture that was asked.
 	if err := c.put(r.Context(), "stopping/"+asked.ID, c.id, clientv3.WithLease(c.session.Lease())); err != nil {
-		answer(w, http.StatusInternalServerError, map[string]any{"error_msg": err.Error()})
+		replyJSON(w, http.StatusInternalServerError, map[string]any{"error_msg": err.Error()})
 		return
 	}
-	answer(w, http.StatusAccepted, map[string]any{"current_table_count": now.count(asked.ID)})
+	replyJSON(w, http.StatusAccepted, map[string]any{"current_table_count": now.count(asked.ID)})
 }
 
-func answer(w http.ResponseWriter, status int, body any) {
+func replyJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if body != nil {

@@ -38,7 +38,7 @@ type Config struct {
 
 // ServerVersion is what clients see: 8.0.11-TiDB-v8.5.7.
 func (c *Config) ServerVersion() string {
-	return process.Text(c.Document, "server-version", "8.0.11-TiDB-"+c.Version)
+	return process.LookupText(c.Document, "server-version", "8.0.11-TiDB-"+c.Version)
 }
 
 // settingOf names the setting that a flag goes over.
@@ -55,9 +55,9 @@ var settingOf = map[string]string{
 	"tidb-service-scope": "instance.tidb_service_scope",
 }
 
-// flags declares what tidb-server takes. The defaults are not used: only flags
+// declareFlags declares what tidb-server takes. The defaults are not used: only flags
 // that are given go over the configuration file.
-func flags(out io.Writer) *flag.FlagSet {
+func declareFlags(out io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet("tidb-server", flag.ContinueOnError)
 	fs.SetOutput(out)
 	for _, name := range []string{
@@ -83,7 +83,7 @@ func flags(out io.Writer) *flag.FlagSet {
 // Anything that it does not know is an error, also without --config-strict:
 // the real one only warns then, but here a mistake shall be seen.
 func ParseArgs(args []string, getenv func(string) string, out io.Writer) (*Config, error) {
-	fs := flags(out)
+	fs := declareFlags(out)
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, process.ErrHelp
@@ -148,24 +148,24 @@ func fromDocument(given map[string]any) (*Config, error) {
 	}
 	process.Overlay(doc, given)
 	c := &Config{
-		Host: process.Text(doc, "host", ""), StatusHost: process.Text(doc, "status.status-host", ""),
-		Lease: process.Text(doc, "lease", "45s"), SlowLog: process.Text(doc, "log.slow-query-file", ""),
-		InitSQLFile: process.Text(doc, "initialize-sql-file", ""),
-		LogLevel:    process.Text(doc, "log.level", ""), LogFile: process.Text(doc, "log.file.filename", ""),
+		Host: process.LookupText(doc, "host", ""), StatusHost: process.LookupText(doc, "status.status-host", ""),
+		Lease: process.LookupText(doc, "lease", "45s"), SlowLog: process.LookupText(doc, "log.slow-query-file", ""),
+		InitSQLFile: process.LookupText(doc, "initialize-sql-file", ""),
+		LogLevel:    process.LookupText(doc, "log.level", ""), LogFile: process.LookupText(doc, "log.file.filename", ""),
 		Labels: map[string]string{}, Document: doc, Version: tikv.DefaultVersion,
 		ReportStatus: process.Lookup(doc, "status.report-status") == true,
 	}
-	if store := process.Text(doc, "store", ""); store != "tikv" {
+	if store := process.LookupText(doc, "store", ""); store != "tikv" {
 		return nil, fmt.Errorf("store %q: the stand-in needs PD, so only tikv will do", store)
 	}
 	if c.Files, err = process.FilesOf(doc, "security.cluster-ssl-ca", "security.cluster-ssl-cert", "security.cluster-ssl-key"); err != nil {
 		return nil, err
 	}
-	c.MySQL = process.Files{CA: process.Text(doc, "security.ssl-ca", ""), Cert: process.Text(doc, "security.ssl-cert", ""), Key: process.Text(doc, "security.ssl-key", "")}
-	c.PD = []string{process.Text(doc, "path", "")}
-	c.Advertise = process.Text(doc, "advertise-address", c.Host)
+	c.MySQL = process.Files{CA: process.LookupText(doc, "security.ssl-ca", ""), Cert: process.LookupText(doc, "security.ssl-cert", ""), Key: process.LookupText(doc, "security.ssl-key", "")}
+	c.PD = []string{process.LookupText(doc, "path", "")}
+	c.Advertise = process.LookupText(doc, "advertise-address", c.Host)
 	process.Set(doc, "advertise-address", c.Advertise)
-	if text := process.Text(doc, "initialize-sql-file", ""); text != "" && process.Lookup(doc, "security.skip-grant-table") == true {
+	if text := process.LookupText(doc, "initialize-sql-file", ""); text != "" && process.Lookup(doc, "security.skip-grant-table") == true {
 		return nil, errors.New("initialize-sql-file and skip-grant-table exclude each other")
 	}
 	labels, _ := process.Lookup(doc, "labels").(map[string]any)
@@ -173,7 +173,7 @@ func fromDocument(given map[string]any) (*Config, error) {
 		c.Labels[key] = fmt.Sprint(value)
 	}
 	for path, into := range map[string]*int{"port": &c.Port, "status.status-port": &c.StatusPort} {
-		n, err := number(process.Lookup(doc, path))
+		n, err := parseNumber(process.Lookup(doc, path))
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
@@ -194,7 +194,7 @@ func fromDocument(given map[string]any) (*Config, error) {
 		"the slow log's threshold":      {slow, time.Millisecond, &c.SlowThreshold},
 		"graceful-wait-before-shutdown": {process.Lookup(doc, "graceful-wait-before-shutdown"), time.Second, &c.GracefulWait},
 	} {
-		n, err := number(into.value)
+		n, err := parseNumber(into.value)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", what, err)
 		}
@@ -203,7 +203,7 @@ func fromDocument(given map[string]any) (*Config, error) {
 	return c, nil
 }
 
-func number(value any) (float64, error) {
+func parseNumber(value any) (float64, error) {
 	switch v := value.(type) {
 	case float64:
 		return v, nil

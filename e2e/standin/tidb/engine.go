@@ -55,7 +55,7 @@ func (p provider) Function(_ *sql.Context, name string) (sql.Function, bool) {
 	return f, ok
 }
 
-func constant(name, value string) sql.Function {
+func constantFunction(name, value string) sql.Function {
 	return sql.FunctionN{Name: name, Fn: func(...sql.Expression) (sql.Expression, error) {
 		return expression.NewLiteral(value, types.LongText), nil
 	}}
@@ -68,8 +68,8 @@ func newEngine(log *slog.Logger, c *Config) (*engine, error) {
 	version := c.ServerVersion()
 	e := &engine{log: log, data: data, version: version, open: &connections{all: map[net.Conn]struct{}{}}}
 	e.gms = gms.NewDefault(provider{DbProvider: data, functions: map[string]sql.Function{
-		"version":      constant("version", version),
-		"tidb_version": constant("tidb_version", tidbVersion(c.Version)),
+		"version":      constantFunction("version", version),
+		"tidb_version": constantFunction("tidb_version", tidbVersion(c.Version)),
 	}})
 	if sql.SystemVariables == nil {
 		variables.InitSystemVariables()
@@ -127,7 +127,7 @@ func (e *engine) run(ctx context.Context, database, script string) error {
 		return fmt.Errorf("split script: %w", err)
 	}
 	for _, statement := range parts {
-		statement = rewrite(statement)
+		statement = rewriteStatement(statement)
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
@@ -153,18 +153,18 @@ var setPassword = regexp.MustCompile(`(?is)^\s*SET\s+PASSWORD\s+FOR\s+(\S+)\s*=\
 
 var transaction = regexp.MustCompile(`(?is)^\s*(BEGIN|START\s+TRANSACTION|COMMIT|ROLLBACK|SET\s+(SESSION\s+|@@)?autocommit\s*=)[^;]*`)
 
-// rewrite says in the engine's words what it has no words for, and makes each
+// rewriteStatement says in the engine's words what it has no words for, and makes each
 // statement of a transaction take effect at once: an open one would hold old
 // copies of tables, and put them back at its end.
-func rewrite(statement string) string {
+func rewriteStatement(statement string) string {
 	statement = transaction.ReplaceAllString(statement, "SET @stand_in_transaction = 1")
 	return setPassword.ReplaceAllString(statement, "ALTER USER $1 IDENTIFIED BY $2")
 }
 
 var firstWords = regexp.MustCompile(`(?is)^(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n|\()*([a-z]+)(?:\s+([a-z]+))?`)
 
-// writes tells whether a statement has to be logged for the other servers.
-func writes(statement string) bool {
+// needsLogging tells whether a statement has to be logged for the other servers.
+func needsLogging(statement string) bool {
 	m := firstWords.FindStringSubmatch(statement)
 	if m == nil {
 		return false
@@ -184,9 +184,9 @@ func writes(statement string) bool {
 
 var tables = regexp.MustCompile(`(?i)\b(FROM|JOIN|TABLES?|DESC|DESCRIBE|EXPLAIN|SHOW|USE)\b`)
 
-// exclusive tells whether a statement has to run alone.
-func exclusive(statement string) bool {
-	return writes(statement) || tables.MatchString(statement)
+// mustRunAlone tells whether a statement has to run alone.
+func mustRunAlone(statement string) bool {
+	return needsLogging(statement) || tables.MatchString(statement)
 }
 
 // listen makes the MySQL server on l, which offers TLS if there is a configuration. What in

@@ -43,7 +43,7 @@ func (i *interceptor) around(ctx context.Context, c *mysql.Conn, query string, s
 		return err
 	}
 	start := time.Now()
-	if exclusive(query) {
+	if mustRunAlone(query) {
 		// Also while it is logged, so that the log has the order of running.
 		i.one.Lock()
 		defer i.one.Unlock()
@@ -53,7 +53,7 @@ func (i *interceptor) around(ctx context.Context, c *mysql.Conn, query string, s
 	}
 	text := statement()
 	i.slow.write(c, database, text, time.Since(start))
-	if writes(text) {
+	if needsLogging(text) {
 		return i.journal.append(ctx, database, text)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (i *interceptor) Query(ctx context.Context, chain server.Chain, c *mysql.Co
 	if showStates.MatchString(query) {
 		return i.showStates(ctx, c, callback)
 	}
-	query = rewrite(query)
+	query = rewriteStatement(query)
 	return i.around(ctx, c, query, func() string { return query }, func() error { return chain.ComQuery(ctx, c, query, callback) })
 }
 
@@ -109,7 +109,7 @@ func (i *interceptor) MultiQuery(ctx context.Context, chain server.Chain, c *mys
 	if showStates.MatchString(query) {
 		return "", i.showStates(ctx, c, callback)
 	}
-	query = rewrite(query)
+	query = rewriteStatement(query)
 	err = i.around(ctx, c, query, func() string { return strings.TrimSuffix(query, rest) }, func() (err error) {
 		rest, err = chain.ComMultiQuery(ctx, c, query, callback)
 		return err
@@ -145,7 +145,7 @@ func (i *interceptor) StmtExecute(ctx context.Context, chain server.Chain, c *my
 	callback func(*sqltypes.Result) error,
 ) error {
 	written := prepare.PrepareStmt
-	if parsed, err := sqlparser.Parse(written); err == nil && writes(written) {
+	if parsed, err := sqlparser.Parse(written); err == nil && needsLogging(written) {
 		text, err := sqlparser.NewParsedQuery(parsed).GenerateQuery(prepare.BindVars, nil)
 		if err != nil {
 			return fmt.Errorf("write statement out: %w", err)

@@ -48,7 +48,7 @@ func (j *journal) initialize(ctx context.Context, script string) error {
 			return nil
 		}
 		j.log.Warn("waiting for PD's etcd", "error", err)
-		if err := process.Wait(ctx, time.Second/5); err != nil {
+		if err := process.WaitFor(ctx, time.Second/5); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (j *journal) replay(ctx context.Context, after int64) (int64, error) {
 		cancel()
 		if err != nil {
 			j.log.Warn("waiting for PD's etcd", "error", err)
-			if err := process.Wait(ctx, time.Second/5); err != nil {
+			if err := process.WaitFor(ctx, time.Second/5); err != nil {
 				return 0, err
 			}
 			continue
@@ -129,7 +129,7 @@ func (j *journal) follow(ctx context.Context, revision int64) error {
 				revision = e.Kv.ModRevision
 			}
 		}
-		if process.Wait(ctx, time.Second/5) != nil {
+		if process.WaitFor(ctx, time.Second/5) != nil {
 			break
 		}
 		if missed, err := j.replay(ctx, revision); err == nil {

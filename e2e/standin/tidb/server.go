@@ -83,7 +83,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	}
 	// What the start needed is garbage now, and pods of a demo are small.
 	debug.FreeOSMemory()
-	return process.All(last,
+	return process.RunAll(last,
 		func(context.Context) error { defer cancel(); return s.run(ctx, last) },
 		top.run,
 		func(ctx context.Context) error { return statements.follow(ctx, revision) })
@@ -199,7 +199,7 @@ func (s *serving) run(ctx, last context.Context) error {
 	}
 	s.status.stopping.Store(true)
 	s.log.Info("stopping", "connections", s.engine.open.count())
-	if err := process.Wait(last, s.c.GracefulWait); err != nil {
+	if err := process.WaitFor(last, s.c.GracefulWait); err != nil {
 		return err
 	}
 	if err := s.mysql.Close(); err != nil {
@@ -208,7 +208,7 @@ func (s *serving) run(ctx, last context.Context) error {
 	drain, cancel := context.WithTimeout(last, drainTimeout)
 	defer cancel()
 	for s.in.running.Load() > 0 {
-		if process.Wait(drain, 20*time.Millisecond) != nil {
+		if process.WaitFor(drain, 20*time.Millisecond) != nil {
 			s.log.Warn("statements cut off", "running", s.in.running.Load())
 			break
 		}

@@ -24,7 +24,7 @@ const tokenLifetime = time.Minute
 type signing struct{ cert, key string }
 
 func signingOf(doc map[string]any) signing {
-	return signing{cert: process.Text(doc, "security.session-token-signing-cert", ""), key: process.Text(doc, "security.session-token-signing-key", "")}
+	return signing{cert: process.LookupText(doc, "security.session-token-signing-cert", ""), key: process.LookupText(doc, "security.session-token-signing-key", "")}
 }
 
 // states answers SHOW SESSION_STATES. There is no token without a key, as with TiDB; but this

@@ -108,7 +108,7 @@ func (t *topology) run(ctx context.Context) error {
 			if ctx.Err() == nil {
 				t.log.Warn("not registered in PD's etcd", "error", err)
 			}
-			if process.Wait(ctx, time.Second) != nil {
+			if process.WaitFor(ctx, time.Second) != nil {
 				return nil
 			}
 			continue

@@ -84,7 +84,7 @@ func ParseArgs(args []string, getenv func(string) string, out io.Writer) (*Confi
 	if len(args) == 0 || args[0] != "server" {
 		return nil, errors.New("the first argument has to be: server")
 	}
-	file, overrides, err := split(args[1:])
+	file, overrides, err := splitArguments(args[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -98,14 +98,14 @@ func ParseArgs(args []string, getenv func(string) string, out io.Writer) (*Confi
 	if bad := Keys().Unknown(doc); len(bad) > 0 {
 		return nil, fmt.Errorf("unknown keys on the command line: %s", strings.Join(bad, ", "))
 	}
-	proxy, err := process.ReadTOML(process.Text(doc, "flash.proxy.config", ""), ProxyKeys())
+	proxy, err := process.ReadTOML(process.LookupText(doc, "flash.proxy.config", ""), ProxyKeys())
 	if err != nil {
 		return nil, err
 	}
-	return merge(doc, proxy, release, getenv)
+	return mergeConfig(doc, proxy, release, getenv)
 }
 
-func split(args []string) (file string, overrides [][2]string, err error) {
+func splitArguments(args []string) (file string, overrides [][2]string, err error) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		name, value, hasValue := strings.Cut(arg, "=")
@@ -134,13 +134,13 @@ func split(args []string) (file string, overrides [][2]string, err error) {
 	return file, overrides, nil
 }
 
-// merge makes the Config of both documents; what flash.proxy says goes over
+// mergeConfig makes the Config of both documents; what flash.proxy says goes over
 // the proxy's file.
-func merge(doc, proxy map[string]any, release string, getenv func(string) string) (*Config, error) {
+func mergeConfig(doc, proxy map[string]any, release string, getenv func(string) string) (*Config, error) {
 	c := &Config{
-		ListenHost: process.Text(doc, "listen_host", "0.0.0.0"),
-		TmpPath:    process.Text(doc, "tmp_path", ""),
-		LogLevel:   process.Text(doc, "logger.level", "info"), LogFile: process.Text(doc, "logger.log", ""),
+		ListenHost: process.LookupText(doc, "listen_host", "0.0.0.0"),
+		TmpPath:    process.LookupText(doc, "tmp_path", ""),
+		LogLevel:   process.LookupText(doc, "logger.level", "info"), LogFile: process.LookupText(doc, "logger.log", ""),
 		MetricsPort: 8234,
 	}
 	if process.Lookup(proxy, "server.labels.engine") != nil {
@@ -151,7 +151,7 @@ func merge(doc, proxy map[string]any, release string, getenv func(string) string
 		return nil, err
 	}
 	for _, key := range []string{"storage.main.dir", "storage.latest.dir", "path"} {
-		dirs, err := list(process.Lookup(doc, key))
+		dirs, err := parseList(process.Lookup(doc, key))
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", key, err)
 		}
@@ -163,18 +163,18 @@ func merge(doc, proxy map[string]any, release string, getenv func(string) string
 	if len(c.DataDirs) == 0 {
 		return nil, errors.New("neither storage.main.dir nor path is set")
 	}
-	process.Set(proxy, "server.addr", process.Text(doc, "flash.proxy.addr", "127.0.0.1:20170"))
-	process.Set(proxy, "server.status-addr", process.Text(doc, "flash.proxy.status-addr", "127.0.0.1:20292"))
-	process.Set(proxy, "storage.data-dir", process.Text(doc, "flash.proxy.data-dir", filepath.Join(c.DataDirs[0], "flash")))
+	process.Set(proxy, "server.addr", process.LookupText(doc, "flash.proxy.addr", "127.0.0.1:20170"))
+	process.Set(proxy, "server.status-addr", process.LookupText(doc, "flash.proxy.status-addr", "127.0.0.1:20292"))
+	process.Set(proxy, "storage.data-dir", process.LookupText(doc, "flash.proxy.data-dir", filepath.Join(c.DataDirs[0], "flash")))
 	for from, to := range map[string]string{
 		"flash.proxy.advertise-addr": "server.advertise-addr", "flash.proxy.advertise-status-addr": "server.advertise-status-addr",
 	} {
-		if text := process.Text(doc, from, ""); text != "" {
+		if text := process.LookupText(doc, from, ""); text != "" {
 			process.Set(proxy, to, text)
 		}
 	}
 	process.Set(proxy, "server.labels.engine", "tiflash")
-	pd := process.Text(doc, "raft.pd_addr", "")
+	pd := process.LookupText(doc, "raft.pd_addr", "")
 	if pd == "" {
 		return nil, errors.New("raft.pd_addr is not set")
 	}
@@ -188,8 +188,8 @@ func merge(doc, proxy map[string]any, release string, getenv func(string) string
 			return nil, fmt.Errorf("read %s: %w", tikv.HeartbeatEnv, err)
 		}
 	}
-	engine := process.Text(proxy, "server.engine-addr", process.Text(doc, "flash.proxy.engine-addr", ""))
-	c.ServiceAddr = process.Text(doc, "flash.service_addr", engine)
+	engine := process.LookupText(proxy, "server.engine-addr", process.LookupText(doc, "flash.proxy.engine-addr", ""))
+	c.ServiceAddr = process.LookupText(doc, "flash.service_addr", engine)
 	if engine == "" {
 		engine = c.ServiceAddr
 	}
@@ -197,14 +197,14 @@ func merge(doc, proxy map[string]any, release string, getenv func(string) string
 		return nil, fmt.Errorf("flash.service_addr %q is not host:port", c.ServiceAddr)
 	}
 	process.Set(c.Proxy.Document, "server.engine-addr", engine)
-	if c.MetricsPort, err = port(process.Lookup(doc, "status.metrics_port"), c.MetricsPort); err != nil {
+	if c.MetricsPort, err = parsePort(process.Lookup(doc, "status.metrics_port"), c.MetricsPort); err != nil {
 		return nil, fmt.Errorf("read status.metrics_port: %w", err)
 	}
 	return c, nil
 }
 
-// list reads a list of text, or text with commas.
-func list(value any) ([]string, error) {
+// parseList reads a list of text, or text with commas.
+func parseList(value any) ([]string, error) {
 	var out []string
 	switch v := value.(type) {
 	case nil:
@@ -228,7 +228,7 @@ func list(value any) ([]string, error) {
 	return out, nil
 }
 
-func port(value any, fallback int) (int, error) {
+func parsePort(value any, fallback int) (int, error) {
 	switch v := value.(type) {
 	case nil:
 		return fallback, nil

@@ -41,7 +41,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	defer pd.Close()
 	p := c.Proxy
 	store, err := tikv.OpenStore(log, pd, &tikv.Options{
-		DataDir: p.DataDir, Address: process.Text(p.Document, "server.engine-addr", c.ServiceAddr),
+		DataDir: p.DataDir, Address: process.LookupText(p.Document, "server.engine-addr", c.ServiceAddr),
 		PeerAddress: p.AdvertiseAddr, StatusAddress: p.AdvertiseStatusAddr, Version: p.Version, DeployPath: "/tiflash",
 		Labels: p.Labels, Capacity: p.Capacity, Heartbeat: p.Heartbeat, RegionHeartbeat: p.RegionHeartbeat,
 	})
@@ -59,8 +59,8 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	}
 	var state atomic.Value
 	state.Store(idle)
-	answers := handler(log, store, p.Document, &state)
-	return process.All(ctx,
+	answers := newHandler(log, store, p.Document, &state)
+	return process.RunAll(ctx,
 		func(ctx context.Context) error { return process.ServeHTTP(ctx, status, answers) },
 		func(ctx context.Context) error { return process.ServeHTTP(ctx, metrics, answers) },
 		func(ctx context.Context) error {
@@ -70,7 +70,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 			if err := store.Register(ctx, false); err != nil {
 				return err
 			}
-			return serve(ctx, log, c, store, &state)
+			return servePorts(ctx, log, c, store, &state)
 		})
 }
 
@@ -88,8 +88,8 @@ func rulesOn(ctx context.Context, pd *process.PD) error {
 	})
 }
 
-// serve opens the service ports and sends heartbeats.
-func serve(ctx context.Context, log *slog.Logger, c *Config, store *tikv.Store, state *atomic.Value) error {
+// servePorts opens the service ports and sends heartbeats.
+func servePorts(ctx context.Context, log *slog.Logger, c *Config, store *tikv.Store, state *atomic.Value) error {
 	_, servicePort, err := net.SplitHostPort(c.ServiceAddr)
 	if err != nil {
 		return fmt.Errorf("read flash.service_addr: %w", err)
@@ -104,7 +104,7 @@ func serve(ctx context.Context, log *slog.Logger, c *Config, store *tikv.Store, 
 	}
 	state.Store(running)
 	log.Info("ready to serve", "service", service.Addr(), "proxy", peers.Addr())
-	err = process.All(ctx, store.Run,
+	err = process.RunAll(ctx, store.Run,
 		func(ctx context.Context) error { return store.ServePeers(ctx, peers) },
 		func(ctx context.Context) error { return process.ServeHTTP(ctx, service, http.NotFoundHandler()) })
 	state.Store(stopping)
@@ -112,8 +112,8 @@ func serve(ctx context.Context, log *slog.Logger, c *Config, store *tikv.Store, 
 	return err
 }
 
-// handler adds TiFlash's own paths to those of a store.
-func handler(log *slog.Logger, store *tikv.Store, document map[string]any, state *atomic.Value) http.Handler {
+// newHandler adds TiFlash's own paths to those of a store.
+func newHandler(log *slog.Logger, store *tikv.Store, document map[string]any, state *atomic.Value) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", tikv.StatusHandler(store, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

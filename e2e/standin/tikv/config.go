@@ -105,13 +105,13 @@ func ParseArgs(args []string, getenv func(string) string, out io.Writer) (*Confi
 		return nil, fmt.Errorf("parse the command line: %w", err)
 	}
 	if len(lists) > 0 {
-		process.Set(doc, "pd.endpoints", anySlice(split(lists)))
+		process.Set(doc, "pd.endpoints", anySlice(splitLists(lists)))
 	}
 	labels, err := fs.GetStringArray("labels")
 	if err != nil {
 		return nil, fmt.Errorf("parse the command line: %w", err)
 	}
-	for _, pair := range split(labels) {
+	for _, pair := range splitLists(labels) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
 			return nil, fmt.Errorf("parse the command line: label %q is not key=value", pair)
@@ -149,13 +149,13 @@ func FromDocument(doc map[string]any) (*Config, error) {
 	}
 	process.Overlay(full, doc)
 	c := &Config{
-		Addr: process.Text(full, "server.addr", ""), StatusAddr: process.Text(full, "server.status-addr", ""),
-		DataDir:  process.Text(full, "storage.data-dir", ""),
-		LogLevel: process.Text(full, "log.level", ""), LogFile: process.Text(full, "log.file.filename", ""),
+		Addr: process.LookupText(full, "server.addr", ""), StatusAddr: process.LookupText(full, "server.status-addr", ""),
+		DataDir:  process.LookupText(full, "storage.data-dir", ""),
+		LogLevel: process.LookupText(full, "log.level", ""), LogFile: process.LookupText(full, "log.file.filename", ""),
 		Labels: map[string]string{}, Version: DefaultVersion, Document: full,
 	}
-	c.AdvertiseAddr = process.Text(full, "server.advertise-addr", c.Addr)
-	c.AdvertiseStatusAddr = process.Text(full, "server.advertise-status-addr", c.StatusAddr)
+	c.AdvertiseAddr = process.LookupText(full, "server.advertise-addr", c.Addr)
+	c.AdvertiseStatusAddr = process.LookupText(full, "server.advertise-status-addr", c.StatusAddr)
 	process.Set(full, "server.advertise-addr", c.AdvertiseAddr)
 	process.Set(full, "server.advertise-status-addr", c.AdvertiseStatusAddr)
 	for _, host := range []string{"0.0.0.0:", "[::]:"} {
@@ -180,13 +180,13 @@ func FromDocument(doc map[string]any) (*Config, error) {
 		return nil, errors.New("pd.endpoints is not a list")
 	}
 	var err error
-	if c.Capacity, err = Size(process.Lookup(full, "raftstore.capacity")); err != nil {
+	if c.Capacity, err = ParseSize(process.Lookup(full, "raftstore.capacity")); err != nil {
 		return nil, fmt.Errorf("read raftstore.capacity: %w", err)
 	}
-	if c.Heartbeat, err = time.ParseDuration(process.Text(full, "raftstore.pd-store-heartbeat-tick-interval", "")); err != nil {
+	if c.Heartbeat, err = time.ParseDuration(process.LookupText(full, "raftstore.pd-store-heartbeat-tick-interval", "")); err != nil {
 		return nil, fmt.Errorf("read raftstore.pd-store-heartbeat-tick-interval: %w", err)
 	}
-	if c.RegionHeartbeat, err = time.ParseDuration(process.Text(full, "raftstore.pd-heartbeat-tick-interval", "")); err != nil {
+	if c.RegionHeartbeat, err = time.ParseDuration(process.LookupText(full, "raftstore.pd-heartbeat-tick-interval", "")); err != nil {
 		return nil, fmt.Errorf("read raftstore.pd-heartbeat-tick-interval: %w", err)
 	}
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
@@ -196,9 +196,9 @@ func FromDocument(doc map[string]any) (*Config, error) {
 	return c, err
 }
 
-// Size reads a number of bytes as TiKV writes it: a number, or text with a
+// ParseSize reads a number of bytes as TiKV writes it: a number, or text with a
 // unit (B, KB, MB, GB, TB, PB, KiB …), all of them powers of 1024.
-func Size(value any) (uint64, error) {
+func ParseSize(value any) (uint64, error) {
 	switch v := value.(type) {
 	case nil:
 		return 0, nil
@@ -208,13 +208,13 @@ func Size(value any) (uint64, error) {
 		}
 		return uint64(v), nil
 	case string:
-		return size(v)
+		return parseSizeText(v)
 	default:
 		return 0, fmt.Errorf("size %v is neither number nor text", value)
 	}
 }
 
-func size(text string) (uint64, error) {
+func parseSizeText(text string) (uint64, error) {
 	unit := strings.TrimLeft(text, "0123456789.")
 	var n float64
 	if _, err := fmt.Sscanf(strings.TrimSuffix(text, unit), "%g", &n); err != nil {
@@ -231,7 +231,7 @@ func size(text string) (uint64, error) {
 	return uint64(n), nil
 }
 
-func split(lists []string) []string {
+func splitLists(lists []string) []string {
 	var out []string
 	for _, list := range lists {
 		for one := range strings.SplitSeq(list, ",") {

@@ -105,7 +105,7 @@ func TestParseArgsEndsWellAfterCheckAndVersion(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	for text, want := range map[string]uint64{"0": 0, "12": 12, "7B": 7, "1KB": 1 << 10, "2MiB": 2 << 20, "1.5G": 3 << 29, "1TB": 1 << 40} {
-		got, err := Size(text)
+		got, err := ParseSize(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}

@@ -73,7 +73,7 @@ func (r *regions) report(ctx context.Context) error {
 		}
 		r.store.log.Debug("region heartbeats broke off", "error", err)
 		r.store.pd.Forget()
-		if process.Wait(ctx, time.Second) != nil {
+		if process.WaitFor(ctx, time.Second) != nil {
 			return nil
 		}
 	}
@@ -156,7 +156,7 @@ func (r *regions) obey(ctx context.Context, order *pdpb.RegionHeartbeatResponse)
 	if old == nil {
 		return nil
 	}
-	region, err := clone(old)
+	region, err := cloneRegion(old)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (r *regions) obey(ctx context.Context, order *pdpb.RegionHeartbeatResponse)
 	case order.GetTransferLeader() != nil:
 		return r.handOver(ctx, region, order.GetTransferLeader().GetPeer())
 	case order.GetChangePeer() != nil:
-		apply(region, order.GetChangePeer(), false)
+		applyChange(region, order.GetChangePeer(), false)
 		region.RegionEpoch.ConfVer++
 	case order.GetChangePeerV2() != nil:
 		region.RegionEpoch.ConfVer += changeAll(region, order.GetChangePeerV2().GetChanges())
@@ -178,7 +178,7 @@ func (r *regions) obey(ctx context.Context, order *pdpb.RegionHeartbeatResponse)
 	return r.save()
 }
 
-func clone(region *metapb.Region) (*metapb.Region, error) {
+func cloneRegion(region *metapb.Region) (*metapb.Region, error) {
 	text, err := region.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("copy region: %w", err)
@@ -196,7 +196,7 @@ func clone(region *metapb.Region) (*metapb.Region, error) {
 func changeAll(region *metapb.Region, changes []*pdpb.ChangePeer) uint64 {
 	if len(changes) > 0 {
 		for _, c := range changes {
-			apply(region, c, len(changes) > 1)
+			applyChange(region, c, len(changes) > 1)
 		}
 		return uint64(len(changes))
 	}
@@ -215,8 +215,8 @@ func changeAll(region *metapb.Region, changes []*pdpb.ChangePeer) uint64 {
 	return left
 }
 
-// apply makes one change of peers.
-func apply(region *metapb.Region, c *pdpb.ChangePeer, joint bool) {
+// applyChange makes one change of peers.
+func applyChange(region *metapb.Region, c *pdpb.ChangePeer, joint bool) {
 	at := slices.IndexFunc(region.Peers, func(p *metapb.Peer) bool { return p.GetStoreId() == c.GetPeer().GetStoreId() })
 	if c.GetChangeType() == eraftpb.ConfChangeType_RemoveNode {
 		if at >= 0 {

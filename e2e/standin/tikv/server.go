@@ -57,7 +57,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 		return errors.Join(err, peers.Close())
 	}
 	log.Info("ready to serve", "address", peers.Addr(), "status", port.Addr())
-	err = process.All(ctx, store.Run,
+	err = process.RunAll(ctx, store.Run,
 		func(ctx context.Context) error { return store.ServePeers(ctx, peers) },
 		func(ctx context.Context) error {
 			return process.ServeHTTP(ctx, port, StatusHandler(store, config.TiKV))

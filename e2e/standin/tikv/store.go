@@ -182,7 +182,7 @@ func (s *Store) bootstrap(ctx context.Context, first bool) error {
 
 // Run sends heartbeats until ctx ends, the first at once.
 func (s *Store) Run(ctx context.Context) error {
-	return process.All(ctx, s.beat, s.regions.report)
+	return process.RunAll(ctx, s.beat, s.regions.report)
 }
 
 func (s *Store) beat(ctx context.Context) error {

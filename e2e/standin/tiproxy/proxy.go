@@ -59,7 +59,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener, closing time.Duration
 	}
 	listener.TLSConfig = p.secured
 	go listener.Accept() // until it is closed
-	for process.Wait(ctx, moveEvery) == nil {
+	for process.WaitFor(ctx, moveEvery) == nil {
 		for _, s := range p.all() {
 			s.move(ctx, p)
 		}
@@ -67,7 +67,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener, closing time.Duration
 	listener.Close()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
-	for p.Clients() > 0 && process.Wait(stop, moveEvery) == nil {
+	for p.Clients() > 0 && process.WaitFor(stop, moveEvery) == nil {
 		p.hangUp(func(s *session) bool { return !s.inTransaction })
 	}
 	p.hangUp(func(*session) bool { return true })
@@ -196,7 +196,7 @@ func (*Proxy) ComPrepare(context.Context, *mysql.Conn, string, *mysql.PrepareDat
 
 // ComStmtExecute implements mysql.Handler: values are put into the text.
 func (p *Proxy) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *mysql.PrepareData, answer func(*sqltypes.Result) error) error {
-	text, err := fill(prepare)
+	text, err := fillStatement(prepare)
 	if err != nil {
 		return err
 	}
@@ -205,8 +205,8 @@ func (p *Proxy) ComStmtExecute(ctx context.Context, c *mysql.Conn, prepare *mysq
 
 var errValues = errors.New("a prepared statement has another number of values")
 
-// fill puts the values of a prepared statement into its text.
-func fill(prepare *mysql.PrepareData) (string, error) {
+// fillStatement puts the values of a prepared statement into its text.
+func fillStatement(prepare *mysql.PrepareData) (string, error) {
 	var out strings.Builder
 	quote, n := rune(0), 0
 	for _, r := range prepare.PrepareStmt {

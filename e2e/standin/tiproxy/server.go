@@ -39,9 +39,9 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) error {
 	// The servers are known, and the API answers, until the last client has gone.
 	last, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	return process.All(ctx,
+	return process.RunAll(ctx,
 		func(context.Context) error { return servers.run(last) },
-		func(context.Context) error { return process.ServeHTTP(last, api, handler(proxy, config, stopping)) },
+		func(context.Context) error { return process.ServeHTTP(last, api, newHandler(proxy, config, stopping)) },
 		func(ctx context.Context) error {
 			defer end()
 			context.AfterFunc(ctx, func() { stopping.Store(true) })
@@ -49,8 +49,8 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) error {
 		})
 }
 
-// handler answers TiProxy's HTTP API.
-func handler(p *Proxy, config *settings.Config, stopping *atomic.Bool) http.Handler {
+// newHandler answers TiProxy's HTTP API.
+func newHandler(p *Proxy, config *settings.Config, stopping *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/admin/config/", config.TiProxy)
 	mux.HandleFunc("GET /api/debug/health", func(w http.ResponseWriter, _ *http.Request) {

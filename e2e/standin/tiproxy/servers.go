@@ -82,7 +82,7 @@ func (d *directory) run(ctx context.Context) error {
 		}
 		d.healthy = now
 		d.mu.Unlock()
-		if process.Wait(ctx, lookEvery) != nil {
+		if process.WaitFor(ctx, lookEvery) != nil {
 			return d.etcd.Close()
 		}
 	}

@@ -47,25 +47,25 @@ var (
 
 // Draw writes the picture of a report as SVG.
 func Draw(w io.Writer, r workload.Report) error {
-	canvas, err := paint(r, func(w, h vg.Length) vg.CanvasWriterTo { return vgsvg.New(w, h) })
+	canvas, err := paintReport(r, func(w, h vg.Length) vg.CanvasWriterTo { return vgsvg.New(w, h) })
 	if err != nil {
 		return err
 	}
 	return chart.Encode(w, canvas)
 }
 
-func paint(r workload.Report, open func(w, h vg.Length) vg.CanvasWriterTo) (vg.CanvasWriterTo, error) {
-	latency, err := latencies(r)
+func paintReport(r workload.Report, open func(w, h vg.Length) vg.CanvasWriterTo) (vg.CanvasWriterTo, error) {
+	latency, err := plotLatencies(r)
 	if err != nil {
 		return nil, err
 	}
-	rate, err := rates(r)
+	rate, err := plotRates(r)
 	if err != nil {
 		return nil, err
 	}
 	panels := []*panel{latency, rate}
 	if rows := rowsOf(r); len(rows) > 0 {
-		panels = append(panels, strip(r, rows))
+		panels = append(panels, plotMarks(r, rows))
 	}
 	height := vg.Length(2*margin + rowHeight + len(r.Operations)*rowHeight)
 	for _, p := range panels {
@@ -97,16 +97,16 @@ func paint(r workload.Report, open func(w, h vg.Length) vg.CanvasWriterTo) (vg.C
 	for i, p := range panels {
 		data := p.DataCanvas(places[i])
 		p.Draw(draw.Crop(places[i], left-data.Min.X, right-data.Max.X, 0, 0))
-		chart.Legend(whole, p.entries, sampleWidth, left, heads[i+1])
+		chart.DrawLegend(whole, p.entries, sampleWidth, left, heads[i+1])
 	}
 	for i, o := range r.Operations {
-		whole.FillText(chart.Style(), vg.Point{X: left, Y: top - vg.Length(i*rowHeight)}, line(i, o))
+		whole.FillText(chart.Style(), vg.Point{X: left, Y: top - vg.Length(i*rowHeight)}, describeOperation(i, o))
 	}
 	return canvas, nil
 }
 
-// line tells of an operation.
-func line(i int, o workload.Operation) string {
+// describeOperation tells of an operation.
+func describeOperation(i int, o workload.Operation) string {
 	out := fmt.Sprintf("%d  %s: %s, %d statements, %d failed", i+1, o.Name, o.Took.Round(100*time.Millisecond), o.Statements, o.Failed)
 	if o.FailedLong > 0 {
 		out += fmt.Sprintf(" and %d on long connections", o.FailedLong)
@@ -121,12 +121,12 @@ type panel struct {
 	entries []chart.Entry
 }
 
-// over is a panel over the time of a report, with its operations as shades.
-func over(r workload.Report, label string, height vg.Length) *panel {
+// newTimePanel is a panel over the time of a report, with its operations as shades.
+func newTimePanel(r workload.Report, label string, height vg.Length) *panel {
 	p := &panel{Plot: plot.New(), height: height}
 	p.Y.Label.Text = label
-	chart.Axes(p.Plot)
-	p.X.Tick.Marker = plot.TickerFunc(times)
+	chart.StyleAxes(p.Plot)
+	p.X.Tick.Marker = plot.TickerFunc(timeTicks)
 	p.Add(spans{r})
 	lines := plotter.NewGrid()
 	lines.Horizontal.Color, lines.Vertical.Color = chart.Grid, chart.Grid
@@ -134,8 +134,8 @@ func over(r workload.Report, label string, height vg.Length) *panel {
 	return p
 }
 
-// times marks about ten times.
-func times(low, high float64) []plot.Tick {
+// timeTicks marks about ten times.
+func timeTicks(low, high float64) []plot.Tick {
 	step := 1.0
 	for _, s := range []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200} {
 		if step = s; (high-low)/s <= 12 {
@@ -149,16 +149,16 @@ func times(low, high float64) []plot.Tick {
 	return out
 }
 
-// latencies plots the longest latency and the median of each second, and each failed statement.
-func latencies(r workload.Report) (*panel, error) {
-	p := over(r, "latency", latencyHeight)
+// plotLatencies plots the longest latency and the median of each second, and each failed statement.
+func plotLatencies(r workload.Report) (*panel, error) {
+	p := newTimePanel(r, "latency", latencyHeight)
 	p.Y.Scale, p.Y.Min, p.Y.Max = plot.LogScale{}, 1, 1000
 	p.Y.Tick.Marker = plot.ConstantTicks{
 		{Value: 1, Label: "1 ms"}, {Value: 10, Label: "10 ms"}, {Value: 100, Label: "100 ms"}, {Value: 1000, Label: "1 s"}, {Value: 10_000, Label: "10 s"},
 		{Value: 100_000, Label: "100 s"},
 	}
 	add := func(name string, c color.Color, value func(workload.Second) float64) error {
-		for i, part := range parts(r.Seconds) {
+		for i, part := range splitAtGaps(r.Seconds) {
 			points := make(plotter.XYs, 0, len(part))
 			for _, s := range part {
 				points = append(points, plotter.XY{X: float64(s.Second) + 0.5, Y: max(value(s), 1)})
@@ -205,8 +205,8 @@ func latencies(r workload.Report) (*panel, error) {
 	return p, nil
 }
 
-// parts cuts the seconds where one is missing or had no success.
-func parts(all []workload.Second) [][]workload.Second {
+// splitAtGaps cuts the seconds where one is missing or had no success.
+func splitAtGaps(all []workload.Second) [][]workload.Second {
 	var out [][]workload.Second
 	last := -2
 	for _, s := range all {
@@ -222,9 +222,9 @@ func parts(all []workload.Second) [][]workload.Second {
 	return out
 }
 
-// rates plots how many statements ended in each whole second, and those that failed as crosses.
-func rates(r workload.Report) (*panel, error) {
-	p := over(r, "per second", rateHeight)
+// plotRates plots how many statements ended in each whole second, and those that failed as crosses.
+func plotRates(r workload.Report) (*panel, error) {
+	p := newTimePanel(r, "per second", rateHeight)
 	p.Y.Min, p.Y.Max = 0, 1
 	succeeded := make(plotter.XYs, int(r.Took.Seconds()))
 	refused := make(plotter.XYs, len(succeeded))
@@ -303,9 +303,9 @@ func rowsOf(r workload.Report) []string {
 // other is the row of marks that have none of their own.
 const other = "others"
 
-// strip plots the marks, a row for each kind.
-func strip(r workload.Report, rows []string) *panel {
-	p := over(r, "Events", vg.Length(len(rows)*rowHeight+axisHeight))
+// plotMarks plots the marks, a row for each kind.
+func plotMarks(r workload.Report, rows []string) *panel {
+	p := newTimePanel(r, "Events", vg.Length(len(rows)*rowHeight+axisHeight))
 	p.Y.Min, p.Y.Max = -0.5, float64(len(rows))-0.5
 	count := map[int]int{}
 	for _, m := range r.Marks {

@@ -45,16 +45,16 @@ func Save(dir string, r Result) (report, drawing string, err error) {
 		return "", "", fmt.Errorf("make room for results: %w", err)
 	}
 	report, drawing = filepath.Join(dir, r.Scenario+".json"), filepath.Join(dir, r.Scenario+".svg")
-	return report, drawing, errors.Join(Encode(report, r), Draw(drawing, r.Report))
+	return report, drawing, errors.Join(WriteJSON(report, r), Draw(drawing, r.Report))
 }
 
-// Encode writes a value into a file as JSON.
-func Encode(file string, value any) error {
+// WriteJSON writes a value into a file as JSON.
+func WriteJSON(file string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", file, err)
 	}
-	return put(file, append(text, '\n'))
+	return writeFile(file, append(text, '\n'))
 }
 
 // Draw writes the picture of a report into a file.
@@ -63,10 +63,10 @@ func Draw(file string, r workload.Report) error {
 	if err := picture.Draw(&out, r); err != nil {
 		return err
 	}
-	return put(file, out.Bytes())
+	return writeFile(file, out.Bytes())
 }
 
-func put(file string, text []byte) error {
+func writeFile(file string, text []byte) error {
 	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // nothing in it is secret
 		return fmt.Errorf("write %s: %w", file, err)
 	}
@@ -106,8 +106,8 @@ type Figures struct {
 	Operations []workload.Operation `json:"operations"`
 }
 
-// Table renders figures as the table of docs/reliability.md.
-func Table(all []Figures) string {
+// RenderTable renders figures as the table of docs/reliability.md.
+func RenderTable(all []Figures) string {
 	var out strings.Builder
 	out.WriteString("| scenario | operation | time | statements | failed | failed on long connections | connections refused | longest pause | rows acknowledged | rows lost | commit |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -118,12 +118,12 @@ func Table(all []Figures) string {
 		}
 	}
 	for _, f := range all {
-		fmt.Fprintf(&out, "\n![Latency, errors and Events of scenario %s](pictures/%s)\n", f.Scenario, drawing(f.Scenario))
+		fmt.Fprintf(&out, "\n![Latency, errors and Events of scenario %s](pictures/%s)\n", f.Scenario, drawingName(f.Scenario))
 	}
 	return out.String()
 }
 
-func drawing(scenario string) string { return "database-" + scenario + ".svg" }
+func drawingName(scenario string) string { return "database-" + scenario + ".svg" }
 
 // Where the figures stand in docs.
 const (
@@ -147,13 +147,13 @@ func Write(docs string, all []Result) error {
 	for _, r := range all {
 		kept = slices.DeleteFunc(kept, func(old Figures) bool { return old.Scenario == r.Scenario })
 		kept = append(kept, Figures{Scenario: r.Scenario, Commit: r.Commit, Server: r.Report.Server, Operations: r.Report.Operations})
-		if err := Draw(filepath.Join(docs, "pictures", drawing(r.Scenario)), r.Report); err != nil {
+		if err := Draw(filepath.Join(docs, "pictures", drawingName(r.Scenario)), r.Report); err != nil {
 			return err
 		}
 	}
 	slices.SortFunc(kept, func(a, b Figures) int { return cmp.Compare(a.Scenario, b.Scenario) })
-	if err := Encode(file, kept); err != nil {
+	if err := WriteJSON(file, kept); err != nil {
 		return err
 	}
-	return document.WriteSection(filepath.Join(docs, "reliability.md"), heading, before, writer, Table(kept))
+	return document.WriteSection(filepath.Join(docs, "reliability.md"), heading, before, writer, RenderTable(kept))
 }

@@ -33,19 +33,19 @@ type SafePoint struct {
 	SafePoint uint64 `json:"safe_point"`
 }
 
-// ByBR reports whether a run of BR holds it.
-func (s SafePoint) ByBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
+// IsHeldByBR reports whether a run of BR holds it.
+func (s SafePoint) IsHeldByBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
 
 func (c Cluster) pd() hook.PD { return hook.NewPD(c.PD, hook.TLS{Dir: c.TLS}) }
 
-// Tidy removes what BR has left in PD of one run: safe points that are of it, and schedulers
+// RemoveLeftovers removes what BR has left in PD of one run: safe points that are of it, and schedulers
 // that are paused now and were not before. It does so also when the run was asked to stop. PD
 // forgets both by itself, after five minutes, so that no run fails of it.
-func (c Cluster) Tidy(ctx context.Context, log io.Writer, left func(SafePoint) bool, before []string) {
+func (c Cluster) RemoveLeftovers(ctx context.Context, log io.Writer, left func(SafePoint) bool, before []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), TidyTimeout)
 	defer cancel()
 	for {
-		err := errors.Join(c.Free(ctx, left), c.resume(ctx, before))
+		err := errors.Join(c.RemoveSafePoints(ctx, left), c.resumeSchedulers(ctx, before))
 		if err == nil {
 			return
 		}
@@ -56,8 +56,8 @@ func (c Cluster) Tidy(ctx context.Context, log io.Writer, left func(SafePoint) b
 	}
 }
 
-// Free removes safe points, which keep old data.
-func (c Cluster) Free(ctx context.Context, left func(SafePoint) bool) error {
+// RemoveSafePoints removes safe points, which keep old data.
+func (c Cluster) RemoveSafePoints(ctx context.Context, left func(SafePoint) bool) error {
 	pd := c.pd()
 	var all struct {
 		Points []SafePoint `json:"service_gc_safe_points"`
@@ -77,8 +77,8 @@ func (c Cluster) Free(ctx context.Context, left func(SafePoint) bool) error {
 	return errors.Join(errs...)
 }
 
-// Paused lists the schedulers of PD that are paused.
-func (c Cluster) Paused(ctx context.Context) ([]string, error) {
+// ListPausedSchedulers lists the schedulers of PD that are paused.
+func (c Cluster) ListPausedSchedulers(ctx context.Context) ([]string, error) {
 	var out []string
 	if err := c.pd().Call(ctx, http.MethodGet, schedulersPath+"?status=paused", nil, &out); err != nil {
 		return nil, fmt.Errorf("list paused schedulers of PD: %w", err)
@@ -86,9 +86,9 @@ func (c Cluster) Paused(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// resume resumes schedulers. BR does so itself, unless it was killed.
-func (c Cluster) resume(ctx context.Context, before []string) error {
-	now, err := c.Paused(ctx)
+// resumeSchedulers resumes schedulers. BR does so itself, unless it was killed.
+func (c Cluster) resumeSchedulers(ctx context.Context, before []string) error {
+	now, err := c.ListPausedSchedulers(ctx)
 	if err != nil {
 		return err
 	}

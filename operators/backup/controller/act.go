@@ -39,7 +39,7 @@ func (r *runs) act(ctx context.Context, run v1alpha1.Run, p job.Plan) step.Outco
 	}
 	switch {
 	case p.Hold, p.Release:
-		return r.finalize(ctx, run, p.Hold)
+		return r.changeFinalizer(ctx, run, p.Hold)
 	case p.Start != nil && p.Start.Labels[v1alpha1.LabelPhysicalOf] != "":
 		return r.startAlone(ctx, run, p.Start)
 	case p.Start != nil:
@@ -57,7 +57,7 @@ func (r *runs) startAlone(ctx context.Context, run v1alpha1.Run, j *batchv1.Job)
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if other := job.Running(run, others); other != nil {
+	if other := job.FindRunning(run, others); other != nil {
 		return step.Conflict(v1alpha1.ReasonWaitingForRun, "Job "+other.Name+" has just been made")
 	}
 	return r.start(ctx, run, j)
@@ -81,10 +81,10 @@ func (r *runs) start(ctx context.Context, run v1alpha1.Run, j *batchv1.Job) step
 	err := r.Client.Create(ctx, j)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return r.taken(ctx, run, j.Name)
+		return r.describeExistingJob(ctx, run, j.Name)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && run.GetDeletionTimestamp() != nil:
 		r.Recorder.Eventf(run, nil, corev1.EventTypeWarning, "FilesKept", "Delete", "the namespace is being deleted, and no Job can delete the files: they stay in %s", run.GetRunStatus().Location)
-		return r.finalize(ctx, run, false)
+		return r.changeFinalizer(ctx, run, false)
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("create Job %s: %w", j.Name, err))
 	}
@@ -92,9 +92,9 @@ func (r *runs) start(ctx context.Context, run v1alpha1.Run, j *batchv1.Job) step
 	return step.Done()
 }
 
-// taken is what follows from a Job that is there, and that the cache does not show: not yet,
+// describeExistingJob is what follows from a Job that is there, and that the cache does not show: not yet,
 // or because it has not our labels.
-func (r *runs) taken(ctx context.Context, run v1alpha1.Run, name string) step.Outcome {
+func (r *runs) describeExistingJob(ctx context.Context, run v1alpha1.Run, name string) step.Outcome {
 	var j batchv1.Job
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: run.GetNamespace(), Name: name}, &j)
 	switch {
@@ -108,8 +108,8 @@ func (r *runs) taken(ctx context.Context, run v1alpha1.Run, name string) step.Ou
 	return step.Conflict(v1alpha1.ReasonRequestFailed, "Job "+name+" has just been made")
 }
 
-// finalize gives a Backup or a LogBackup the finalizer, or takes it.
-func (r *runs) finalize(ctx context.Context, run v1alpha1.Run, hold bool) step.Outcome {
+// changeFinalizer gives a Backup or a LogBackup the finalizer, or takes it.
+func (r *runs) changeFinalizer(ctx context.Context, run v1alpha1.Run, hold bool) step.Outcome {
 	after, _ := run.DeepCopyObject().(v1alpha1.Run)
 	kept := slices.DeleteFunc(slices.Clone(run.GetFinalizers()), func(f string) bool { return f == v1alpha1.FinalizerBackup })
 	if hold {
@@ -162,7 +162,7 @@ func (r *schedules) make(ctx context.Context, s *v1alpha1.BackupSchedule, b *v1a
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(b), there); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Backup %s: %w", b.Name, err))
 		}
-		if !schedule.Own(s, there) {
+		if !schedule.IsOwn(s, there) {
 			o := step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Backup %s exists and was not made by this BackupSchedule: rename the schedule, or delete the Backup: kubectl -n %s delete backup %s", b.Name, b.Namespace, b.Name))
 			o.After = retry
 			return o

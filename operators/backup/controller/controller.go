@@ -50,7 +50,7 @@ func Definition() operator.Definition {
 		},
 		Cached: map[client.Object]cache.ByObject{&batchv1.Job{}: {Label: ofRuns()}, &corev1.Pod{}: {Label: ofRuns()}},
 		Tools:  true,
-		Setup:  func(_ context.Context, env operator.Env) error { return setup(env) },
+		Setup:  func(_ context.Context, env operator.Env) error { return setupControllers(env) },
 	}
 }
 
@@ -60,10 +60,10 @@ func ofRuns() labels.Selector {
 	if err != nil {
 		panic(err) // a label's name that is none: every test finds it
 	}
-	return operator.Managed().Add(*made)
+	return operator.ManagedSelector().Add(*made)
 }
 
-func setup(env operator.Env) error {
+func setupControllers(env operator.Env) error {
 	var physical sync.Mutex
 	asks := progress.NewClient()
 	for _, r := range []*runs{
@@ -71,13 +71,13 @@ func setup(env operator.Env) error {
 		{Env: env, physical: &physical, progress: asks, kind: v1alpha1.KindLogBackup, new: func() v1alpha1.Run { return &v1alpha1.LogBackup{} }, many: func() client.ObjectList { return &v1alpha1.LogBackupList{} }},
 		{Env: env, physical: &physical, progress: asks, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }, many: func() client.ObjectList { return &v1alpha1.RestoreList{} }},
 	} {
-		r.Outcomes = env.Outcomes.Of(r.kind)
+		r.Outcomes = env.Outcomes.WithKind(r.kind)
 		if err := r.setup(); err != nil {
 			return fmt.Errorf("build controller of %ss: %w", r.kind, err)
 		}
 	}
 	s := &schedules{Env: env}
-	s.Outcomes = env.Outcomes.Of(v1alpha1.KindBackupSchedule)
+	s.Outcomes = env.Outcomes.WithKind(v1alpha1.KindBackupSchedule)
 	if err := s.setup(); err != nil {
 		return fmt.Errorf("build controller of BackupSchedules: %w", err)
 	}
@@ -98,16 +98,16 @@ type runs struct {
 }
 
 func (r *runs) setup() error {
-	changed := builder.WithPredicates(watch.Changed())
-	named := handler.EnqueueRequestsFromMapFunc(r.named)
+	changed := builder.WithPredicates(watch.ChangedPredicate())
+	named := handler.EnqueueRequestsFromMapFunc(r.findOwnerRun)
 	edits := queueing.NewEdits()
-	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), r.new(), watch.Own()).
+	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), r.new(), watch.OwnPredicate()).
 		Watches(&batchv1.Job{}, named, changed).
-		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.queued), changed).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.listQueuedRuns), changed).
 		Watches(&corev1.Pod{}, named, changed).
-		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.connecting), changed).
+		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.listRunsOfGroup), changed).
 		WithOptions(r.Controller)
-	reading := handler.EnqueueRequestsFromMapFunc(r.reading)
+	reading := handler.EnqueueRequestsFromMapFunc(r.listDependentRuns)
 	if r.kind != v1alpha1.KindBackup {
 		b = b.Watches(&v1alpha1.Backup{}, reading, changed)
 	}
@@ -117,11 +117,11 @@ func (r *runs) setup() error {
 	if r.kind == v1alpha1.KindLogBackup {
 		b = b.Watches(&v1alpha1.Restore{}, reading, changed)
 	}
-	return b.Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r))))
+	return b.Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 
-// named returns the run that a Job or a pod is of.
-func (r *runs) named(_ context.Context, o client.Object) []reconcile.Request {
+// findOwnerRun returns the run that a Job or a pod is of.
+func (r *runs) findOwnerRun(_ context.Context, o client.Object) []reconcile.Request {
 	kind, name, _ := strings.Cut(o.GetAnnotations()[v1alpha1.AnnotationRun], "/")
 	if kind != r.kind || name == "" {
 		return nil
@@ -129,28 +129,28 @@ func (r *runs) named(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// queued returns the runs that may have waited for the Job of a physical one to end.
-func (r *runs) queued(ctx context.Context, o client.Object) []reconcile.Request {
+// listQueuedRuns returns the runs that may have waited for the Job of a physical one to end.
+func (r *runs) listQueuedRuns(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[v1alpha1.LabelPhysicalOf] == "" {
 		return nil
 	}
-	return r.waiting(ctx, o.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetRunStatus().Reason == v1alpha1.ReasonWaitingForRun })
+	return r.listWaitingRuns(ctx, o.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetRunStatus().Reason == v1alpha1.ReasonWaitingForRun })
 }
 
-// connecting returns the runs that wait for a TiDBGroup.
-func (r *runs) connecting(ctx context.Context, group client.Object) []reconcile.Request {
-	return r.waiting(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
+// listRunsOfGroup returns the runs that wait for a TiDBGroup.
+func (r *runs) listRunsOfGroup(ctx context.Context, group client.Object) []reconcile.Request {
+	return r.listWaitingRuns(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
 }
 
-// reading returns the runs that wait for another one: a Restore for what it reads, or for a log
+// listDependentRuns returns the runs that wait for another one: a Restore for what it reads, or for a log
 // of its cluster to be stopped; a LogBackup for what it is truncated with, and for a Restore
 // that reads it.
-func (r *runs) reading(ctx context.Context, other client.Object) []reconcile.Request {
-	return r.waiting(ctx, other.GetNamespace(), func(run v1alpha1.Run) bool { return concerns(run, other) })
+func (r *runs) listDependentRuns(ctx context.Context, other client.Object) []reconcile.Request {
+	return r.listWaitingRuns(ctx, other.GetNamespace(), func(run v1alpha1.Run) bool { return concernsRun(run, other) })
 }
 
-// concerns reports whether a run may wait for another object.
-func concerns(run v1alpha1.Run, other client.Object) bool {
+// concernsRun reports whether a run may wait for another object.
+func concernsRun(run v1alpha1.Run, other client.Object) bool {
 	switch of := other.(type) {
 	case *v1alpha1.Backup:
 		if l, is := run.(*v1alpha1.LogBackup); is {
@@ -165,15 +165,15 @@ func concerns(run v1alpha1.Run, other client.Object) bool {
 	return false
 }
 
-// waiting returns the runs that have not ended and that matter.
-func (r *runs) waiting(ctx context.Context, namespace string, matters func(v1alpha1.Run) bool) []reconcile.Request {
+// listWaitingRuns returns the runs that have not ended and that matter.
+func (r *runs) listWaitingRuns(ctx context.Context, namespace string, matters func(v1alpha1.Run) bool) []reconcile.Request {
 	all, err := r.list(ctx, namespace)
 	if err != nil {
 		return nil // the cache is not there, and then neither is the event
 	}
 	var out []reconcile.Request
 	for _, run := range all {
-		if !run.GetRunStatus().Ended() && matters(run) {
+		if !run.GetRunStatus().HasEnded() && matters(run) {
 			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: run.GetName()}})
 		}
 	}
@@ -209,17 +209,17 @@ func (r *runs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 type schedules struct{ operator.Env }
 
 func (r *schedules) setup() error {
-	changed := builder.WithPredicates(watch.Changed())
+	changed := builder.WithPredicates(watch.ChangedPredicate())
 	edits := queueing.NewEdits()
-	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.Own()).
-		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.making), changed).
-		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.read), changed).
+	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.OwnPredicate()).
+		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.findScheduleOfBackup), changed).
+		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.findScheduleOfRestore), changed).
 		WithOptions(r.Controller).
-		Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r))))
+		Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 
-// making returns the schedule that has made a Backup.
-func (r *schedules) making(_ context.Context, backup client.Object) []reconcile.Request {
+// findScheduleOfBackup returns the schedule that has made a Backup.
+func (r *schedules) findScheduleOfBackup(_ context.Context, backup client.Object) []reconcile.Request {
 	name := backup.GetLabels()[v1alpha1.LabelSchedule]
 	if name == "" {
 		return nil
@@ -227,8 +227,8 @@ func (r *schedules) making(_ context.Context, backup client.Object) []reconcile.
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: backup.GetNamespace(), Name: name}}}
 }
 
-// read returns the schedule whose Backup a Restore reads, which may go when that has ended.
-func (r *schedules) read(ctx context.Context, o client.Object) []reconcile.Request {
+// findScheduleOfRestore returns the schedule whose Backup a Restore reads, which may go when that has ended.
+func (r *schedules) findScheduleOfRestore(ctx context.Context, o client.Object) []reconcile.Request {
 	restore, is := o.(*v1alpha1.Restore)
 	if !is || sourceOf(restore) == "" {
 		return nil
@@ -237,7 +237,7 @@ func (r *schedules) read(ctx context.Context, o client.Object) []reconcile.Reque
 	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: sourceOf(restore)}, &b); err != nil {
 		return nil // it is gone
 	}
-	return r.making(ctx, &b)
+	return r.findScheduleOfBackup(ctx, &b)
 }
 
 // Reconcile brings one BackupSchedule closer to its spec.

@@ -29,7 +29,7 @@ func TestBR04ABackupWaitsForItsGroupRunsOnceAndTellsItsEnd(t *testing.T) {
 	assert.Equal(t, int64(1<<20), b.Status.Bytes)
 	assert.Equal(t, "True/UpToDate", stage.Verdict(b, v1alpha1.ConditionUpToDate))
 	w.collect("monday-backup-1")
-	w.Still(time.Second)
+	w.RequireNoWrites(time.Second)
 	assert.True(t, w.noJob("monday-backup-2"), "it is done once")
 	assert.Empty(t, b.Finalizers, "its files are retained")
 }
@@ -46,7 +46,7 @@ func TestBR04WhatCannotBeginIsTriedAgainAndWhatHasBegunIsNot(t *testing.T) {
 	w.state(b, v1alpha1.RunRunning, "Job monday-backup-2 runs")
 	w.end("monday-backup-2", result.Result{Reason: v1alpha1.ReasonStorageFull, Message: "no space is left", Begun: true}, metav1.Now())
 	w.state(b, v1alpha1.RunFailed, "Stalled=True/StorageFull@1: no space is left; its log: kubectl -n "+w.Namespace+" logs job/monday-backup-2")
-	w.Still(time.Second)
+	w.RequireNoWrites(time.Second)
 	assert.False(t, w.noJob("monday-backup-2"), "its Job keeps the log")
 	assert.True(t, w.noJob("monday-backup-3"))
 }
@@ -86,7 +86,7 @@ func TestBR04ABackupGoesWhenItsFilesAreGone(t *testing.T) {
 	w.collect("monday-backup-1")
 	require.NoError(t, w.Client.Delete(t.Context(), b, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	w.job("monday-clean-1")
-	w.Still(500 * time.Millisecond)
+	w.RequireNoWrites(500 * time.Millisecond)
 	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b), "it stays until then")
 	w.end("monday-clean-1", result.Result{}, metav1.Now())
 	w.collect("monday-clean-1")
@@ -104,10 +104,10 @@ func TestBR04ARestoreReadsACompleteBackup(t *testing.T) {
 		TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"}, From: v1alpha1.RestoreSource{Backup: &v1alpha1.LocalReference{Name: "monday"}},
 	}}
 	w.Create(r)
-	w.Says(r, v1alpha1.ReasonWaitingForBackup, "Backup monday does not exist")
+	w.WaitForMessage(r, v1alpha1.ReasonWaitingForBackup, "Backup monday does not exist")
 	b := w.backup("monday")
 	w.Create(b)
-	w.Says(r, v1alpha1.ReasonWaitingForBackup, "is not complete yet")
+	w.WaitForMessage(r, v1alpha1.ReasonWaitingForBackup, "is not complete yet")
 	w.state(b, v1alpha1.RunRunning, "")
 	w.end("monday-backup-1", result.Result{Bytes: 1, TSO: "7"}, metav1.Now())
 	w.state(r, v1alpha1.RunRunning, "JobRunning")
@@ -170,9 +170,9 @@ func TestBR02AScheduleThatCannotBeReadSaysSoAndDoesNothing(t *testing.T) {
 	w := begin(t)
 	s := &v1alpha1.BackupSchedule{ObjectMeta: w.Meta("nightly"), Spec: v1alpha1.BackupScheduleSpec{Schedule: "61 * * * *", Template: template()}}
 	w.Create(s)
-	w.Says(s, v1alpha1.ReasonInvalidSpec, `spec.schedule: "61 * * * *": `)
+	w.WaitForMessage(s, v1alpha1.ReasonInvalidSpec, `spec.schedule: "61 * * * *": `)
 	w.Edit(s, func() { s.Spec.Schedule, s.Spec.TimeZone = "0 2 * * *", "Europe/Nowhere" })
-	w.Says(s, v1alpha1.ReasonInvalidSpec, `spec.timeZone: "Europe/Nowhere" is not a known time zone`)
+	w.WaitForMessage(s, v1alpha1.ReasonInvalidSpec, `spec.timeZone: "Europe/Nowhere" is not a known time zone`)
 	w.Edit(s, func() { s.Spec.TimeZone = "Europe/Berlin" })
 	w.Condition(s, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
@@ -185,7 +185,7 @@ func TestAJobNotMadeForTheBackupIsNamedAndLeftAlone(t *testing.T) {
 	w.Create(j)
 	b := w.backup("monday")
 	w.Create(b)
-	w.Says(b, v1alpha1.ReasonNameConflict, "Job monday-backup-1 belongs to another owner: delete it: kubectl -n "+w.Namespace+" delete job monday-backup-1")
+	w.WaitForMessage(b, v1alpha1.ReasonNameConflict, "Job monday-backup-1 belongs to another owner: delete it: kubectl -n "+w.Namespace+" delete job monday-backup-1")
 	assert.Nil(t, w.job(j.Name).DeletionTimestamp)
 }
 
@@ -211,11 +211,11 @@ func TestBR01OnePhysicalRunOfAClusterGoesOnAtATime(t *testing.T) {
 			}
 			return running != nil
 		}, stage.Patience, stage.Tick)
-		w.Still(500 * time.Millisecond)
+		w.RequireNoWrites(500 * time.Millisecond)
 		for _, b := range all {
-			if b != running && !b.Status.Ended() {
+			if b != running && !b.Status.HasEnded() {
 				assert.True(t, w.noJob(b.Name+"-backup-1"), b.Name)
-				w.Says(b, v1alpha1.ReasonWaitingForRun, "Job "+running.Name+"-backup-1 belongs to another physical run")
+				w.WaitForMessage(b, v1alpha1.ReasonWaitingForRun, "Job "+running.Name+"-backup-1 belongs to another physical run")
 			}
 		}
 		w.end(running.Name+"-backup-1", result.Result{Bytes: 1, TSO: "1"}, metav1.Now())
@@ -242,7 +242,7 @@ func TestBR01ALogBackupFollowsItsSpecAndGoesWhenItsTaskIsStopped(t *testing.T) {
 	w.end("pitr-log-1", logResult(result.TaskRunning, "462000000073728000"), metav1.Now())
 	w.state(l, v1alpha1.RunRunning, "the log has all changes from 1970-01-01T00:00:00.000Z to 2025-11-06T00:48:57.000Z, and goes on")
 	w.collect("pitr-log-1")
-	w.Still(time.Second)
+	w.RequireNoWrites(time.Second)
 	assert.True(t, w.noJob("pitr-log-2"), "it is looked at after checkEvery")
 	w.Edit(l, func() { l.Spec.State = v1alpha1.LogPaused })
 	arg("pitr-log-2", "--state=Paused")
@@ -251,7 +251,7 @@ func TestBR01ALogBackupFollowsItsSpecAndGoesWhenItsTaskIsStopped(t *testing.T) {
 	require.NoError(t, w.Client.Delete(t.Context(), l))
 	w.collect("pitr-log-2")
 	arg("pitr-log-3", "--state=Stopped")
-	w.Still(500 * time.Millisecond)
+	w.RequireNoWrites(500 * time.Millisecond)
 	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(l), l), "it stays until then")
 	w.end("pitr-log-3", result.Result{Log: &result.Log{Task: result.TaskStopped}}, metav1.Now())
 	w.collect("pitr-log-3")

@@ -50,7 +50,7 @@ func TestABackupTakesFewWritesAndLittleTime(t *testing.T) {
 			w.state(b, v1alpha1.RunComplete, "Ready=True")
 			told := time.Since(ended)
 			w.collect("monday-backup-1")
-			w.Still(time.Second)
+			w.RequireNoWrites(time.Second)
 			writes := w.operator.Writes()
 			t.Logf("%d writes: %v; Job made after %s, end told after %s", len(writes), sent(writes), made.Round(time.Millisecond), told.Round(time.Millisecond))
 			assert.LessOrEqual(t, len(writes), 15, "%v", sent(writes))
@@ -81,7 +81,7 @@ func TestManySchedulesAreIdle(t *testing.T) {
 		}
 		return ready == many
 	}, time.Minute, time.Second)
-	w.Still(2 * time.Second)
+	w.RequireNoWrites(2 * time.Second)
 	sentBefore, used := len(w.operator.Writes()), processor(t)
 	memory := heap() - before
 	<-time.After(watched)

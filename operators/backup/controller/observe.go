@@ -21,7 +21,7 @@ import (
 // observe reads what a run has to do with.
 func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) {
 	seen := job.Seen{Image: r.Image, Now: r.Now()}
-	in, labels := client.InNamespace(run.GetNamespace()), client.MatchingLabels(jobtemplate.Labels(run))
+	in, labels := client.InNamespace(run.GetNamespace()), client.MatchingLabels(jobtemplate.RunLabels(run))
 	var jobs batchv1.JobList
 	if err := r.Client.List(ctx, &jobs, in, labels); err != nil {
 		return seen, fmt.Errorf("list Jobs of %s %s: %w", r.kind, run.GetName(), err)
@@ -36,10 +36,10 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	for i := range pods.Items {
 		seen.Pods = append(seen.Pods, &pods.Items[i])
 	}
-	if run.GetRunStatus().Ended() {
+	if run.GetRunStatus().HasEnded() {
 		return seen, nil
 	}
-	if ip := job.Telling(run, seen); ip != "" {
+	if ip := job.ProgressAddress(run, seen); ip != "" {
 		var err error
 		if seen.Progress, err = r.progress.Ask(ctx, ip); err != nil {
 			log.FromContext(ctx).V(1).Info("the pod does not report its progress", "why", err.Error())
@@ -50,7 +50,7 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	case err != nil:
 		return seen, err
 	case found:
-		seen.Group, seen.Overdue = group, r.Waits.Overdue(group, group.Status.Conditions, seen.Now)
+		seen.Group, seen.Overdue = group, r.Waits.IsOverdue(group, group.Status.Conditions, seen.Now)
 		if seen.Others, err = physicalJobs(ctx, r.Client, group.Namespace, group.PDGroupName()); err != nil {
 			return seen, err
 		}
@@ -90,7 +90,7 @@ func (r *runs) observeSource(ctx context.Context, of *v1alpha1.Restore, seen *jo
 	if seen.Log == nil {
 		return nil
 	}
-	return r.backups(ctx, seen, client.InNamespace(of.Namespace))
+	return r.readBackups(ctx, seen, client.InNamespace(of.Namespace))
 }
 
 // observeLog reads what holds back or asks for the truncation of a log, and whether its cluster
@@ -107,16 +107,16 @@ func (r *runs) observeLog(ctx context.Context, of *v1alpha1.LogBackup, seen *job
 		return err
 	}
 	for i := range restores {
-		seen.Read = seen.Read || logOf(&restores[i]) == of.Name && !restores[i].Status.Ended()
+		seen.Read = seen.Read || logOf(&restores[i]) == of.Name && !restores[i].Status.HasEnded()
 	}
 	if of.Spec.TruncateWith == nil {
 		return nil
 	}
-	return r.backups(ctx, seen, client.InNamespace(of.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: of.Spec.TruncateWith.Name})
+	return r.readBackups(ctx, seen, client.InNamespace(of.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: of.Spec.TruncateWith.Name})
 }
 
-// backups reads Backups.
-func (r *runs) backups(ctx context.Context, seen *job.Seen, which ...client.ListOption) error {
+// readBackups reads Backups.
+func (r *runs) readBackups(ctx context.Context, seen *job.Seen, which ...client.ListOption) error {
 	var all v1alpha1.BackupList
 	if err := r.Client.List(ctx, &all, which...); err != nil {
 		return fmt.Errorf("list Backups: %w", err)
@@ -211,7 +211,7 @@ func (r *schedules) observe(ctx context.Context, s *v1alpha1.BackupSchedule) (sc
 		return seen, err
 	}
 	for i := range restores {
-		if from := sourceOf(&restores[i]); from != "" && !restores[i].Status.Ended() {
+		if from := sourceOf(&restores[i]); from != "" && !restores[i].Status.HasEnded() {
 			seen.Read[from] = true
 		}
 	}

@@ -26,7 +26,7 @@ func reportRun(run v1alpha1.Run, p job.Plan, outcome step.Outcome, now time.Time
 	serving := status.State == v1alpha1.RunComplete
 	if l, is := run.(*v1alpha1.LogBackup); is {
 		p.Log.State = status.State
-		serving, summary = job.InState(l, p.Log), job.Summary(&p.Log)
+		serving, summary = job.IsInState(l, p.Log), job.SummarizeLog(&p.Log)
 	}
 	set.Finish(conditions.Verdict{Serving: serving, Summary: summary, Outcome: step.Worst(outcome, p.Outcome)})
 	status.Conditions = set.List()
@@ -44,22 +44,22 @@ func reportSchedule(s *v1alpha1.BackupSchedule, p schedule.Plan, outcome step.Ou
 	}
 	status.ObservedGeneration = s.Generation
 	worst := step.Worst(outcome, p.Outcome, p.Last)
-	set.Finish(conditions.Verdict{Serving: worst.Kind != step.KindStall, Summary: summary(&status), Outcome: worst, Paused: s.Spec.Paused})
+	set.Finish(conditions.Verdict{Serving: worst.Kind != step.KindStall, Summary: summarizeSchedule(&status), Outcome: worst, Paused: s.Spec.Paused})
 	status.Conditions = set.List()
 	status.Reason, status.Message = set.Headline()
 	return status, set
 }
 
-// summary says what a schedule has come to.
-func summary(status *v1alpha1.BackupScheduleStatus) string {
+// summarizeSchedule says what a schedule has come to.
+func summarizeSchedule(status *v1alpha1.BackupScheduleStatus) string {
 	if status.LastBackup == "" {
-		return "no backup has ended yet; the next begins at " + clock(status.NextRun)
+		return "no backup has ended yet; the next begins at " + formatTime(status.NextRun)
 	}
-	return fmt.Sprintf("the last backup is %s; the next begins at %s", status.LastBackup, clock(status.NextRun))
+	return fmt.Sprintf("the last backup is %s; the next begins at %s", status.LastBackup, formatTime(status.NextRun))
 }
 
-// clock tells a time.
-func clock(t *metav1.Time) string {
+// formatTime tells a time.
+func formatTime(t *metav1.Time) string {
 	if t == nil {
 		return "no time"
 	}

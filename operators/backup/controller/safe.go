@@ -16,5 +16,5 @@ import (
 func mayDelete(s *v1alpha1.BackupSchedule, live *v1alpha1.Backup, planned types.UID) bool {
 	limited := s.Spec.MaxBackups != nil || s.Spec.MaxAge != nil
 	return limited && !s.Spec.Paused && s.DeletionTimestamp == nil &&
-		live.UID == planned && live.DeletionTimestamp == nil && schedule.Own(s, live) && live.Name != s.Status.LastBackup
+		live.UID == planned && live.DeletionTimestamp == nil && schedule.IsOwn(s, live) && live.Name != s.Status.LastBackup
 }

@@ -13,13 +13,13 @@ import (
 
 func TestBR04DatabasesOfUsersAreTold(t *testing.T) {
 	assert.Equal(t, []string{"shop", "test"}, ofUsers([]string{"INFORMATION_SCHEMA", "mysql", "shop", "sys", "test", "lightning_task_info", "METRICS_SCHEMA", "PERFORMANCE_SCHEMA"}))
-	assert.True(t, strings.HasSuffix(Quote("a`b"), "a``b`"))
+	assert.True(t, strings.HasSuffix(QuoteName("a`b"), "a``b`"))
 }
 
 func TestBR04NothingIsRestoredIntoDatabasesOfUsers(t *testing.T) {
 	require.NoError(t, CheckEmpty(t.Context(), nil, []string{"mysql", "INFORMATION_SCHEMA", "sys", TaskSchema}))
 	err := CheckEmpty(t.Context(), nil, []string{"mysql", "shop"})
 	require.ErrorContains(t, err, "the cluster has databases of users: shop")
-	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, failure.Result(err, "", false).Reason)
-	assert.False(t, failure.Result(err, "", false).Begun, "it is tried again when they are dropped")
+	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, failure.NewResult(err, "", false).Reason)
+	assert.False(t, failure.NewResult(err, "", false).Begun, "it is tried again when they are dropped")
 }

@@ -84,14 +84,14 @@ func (d Server) Connect(ctx context.Context, password string, patience time.Dura
 		if err == nil {
 			return db, version, nil
 		}
-		if Refused(err) {
+		if IsRefusal(err) {
 			return nil, "", errors.Join(failure.New(v1alpha1.ReasonLoginRefused, "%s refuses user %s: %w", cfg.Addr, d.User, err), db.Close())
 		}
-		if why := failure.Certificate(err); why != "" {
+		if why := failure.DescribeCertificateError(err); why != "" {
 			return nil, "", errors.Join(failure.New(v1alpha1.ReasonCertificateInvalid, "the certificate of %s cannot be verified by ca.crt of %s: %s", cfg.Addr, d.TLSOf, why), db.Close())
 		}
 		if !hook.Pause(ctx, pause) {
-			return nil, "", errors.Join(failure.New(v1alpha1.ReasonDatabaseUnreachable, "%s does not answer: %s", cfg.Addr, cause.Of(err)), db.Close())
+			return nil, "", errors.Join(failure.New(v1alpha1.ReasonDatabaseUnreachable, "%s does not answer: %s", cfg.Addr, cause.Describe(err)), db.Close())
 		}
 	}
 }

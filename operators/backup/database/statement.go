@@ -20,17 +20,17 @@ func systemSchemas() []string {
 	return []string{"information_schema", "metrics_schema", "performance_schema", "mysql", "sys", "inspection_schema"}
 }
 
-// Refused reports whether the server has said no to a user.
-func Refused(err error) bool {
+// IsRefusal reports whether the server has said no to a user.
+func IsRefusal(err error) bool {
 	var said *mysql.MySQLError
-	return errors.As(err, &said) && slices.Contains(refusals(), said.Number)
+	return errors.As(err, &said) && slices.Contains(refusalNumbers(), said.Number)
 }
 
-// refusals are the numbers of errors about users, passwords and rights.
-func refusals() []uint16 { return []uint16{1044, 1045, 1142, 1143, 1227, 8121} }
+// refusalNumbers are the numbers of errors about users, passwords and rights.
+func refusalNumbers() []uint16 { return []uint16{1044, 1045, 1142, 1143, 1227, 8121} }
 
-// Schemas lists the databases.
-func Schemas(ctx context.Context, db *sql.DB) (out []string, err error) {
+// ListDatabases lists the databases.
+func ListDatabases(ctx context.Context, db *sql.DB) (out []string, err error) {
 	rows, err := db.QueryContext(ctx, "SHOW DATABASES")
 	if err != nil {
 		return nil, fmt.Errorf("list databases: %w", err)
@@ -76,8 +76,8 @@ func CheckEmpty(ctx context.Context, db *sql.DB, all []string) error {
 	return failure.New(v1alpha1.ReasonDatabaseNotEmpty, "the cluster has databases of users: %s%s", strings.Join(found[:min(len(found), maxNamed)], ", "), more)
 }
 
-// Quote writes a name as SQL does.
-func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+// QuoteName writes a name as SQL does.
+func QuoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 // Run executes statements in a database, on one connection.
 func Run(ctx context.Context, db *sql.DB, schema, statements string) (err error) {
@@ -87,7 +87,7 @@ func Run(ctx context.Context, db *sql.DB, schema, statements string) (err error)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	if schema != "" {
-		if _, err := conn.ExecContext(ctx, "USE "+Quote(schema)); err != nil {
+		if _, err := conn.ExecContext(ctx, "USE "+QuoteName(schema)); err != nil {
 			return fmt.Errorf("use database %s: %w", schema, err)
 		}
 	}
@@ -97,8 +97,8 @@ func Run(ctx context.Context, db *sql.DB, schema, statements string) (err error)
 	return nil
 }
 
-// Position reads the time stamp that a transaction begins with now.
-func Position(ctx context.Context, db *sql.DB) (uint64, error) {
+// CurrentTSO reads the time stamp that a transaction begins with now.
+func CurrentTSO(ctx context.Context, db *sql.DB) (uint64, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, fmt.Errorf("begin a transaction: %w", err)
@@ -119,7 +119,7 @@ func Position(ctx context.Context, db *sql.DB) (uint64, error) {
 func DropTasks(ctx context.Context, db *sql.DB) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	if _, err := db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+Quote(TaskSchema)); err != nil {
+	if _, err := db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+QuoteName(TaskSchema)); err != nil {
 		return fmt.Errorf("drop database %s: %w", TaskSchema, err)
 	}
 	return nil

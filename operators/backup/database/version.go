@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Older reports whether a server's version is below that of another, as far as both tell it.
-func Older(server, than string) bool {
+// IsOlder reports whether a server's version is below that of another, as far as both tell it.
+func IsOlder(server, than string) bool {
 	a, b := versionOf(server), versionOf(than)
 	return a != nil && b != nil && slices.Compare(a, b) < 0
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// Certificate says why a certificate that a server has shown cannot be verified; empty if that is
+// DescribeCertificateError says why a certificate that a server has shown cannot be verified; empty if that is
 // not what an error is about. The texts of the library tell the time, which a message must not.
-func Certificate(err error) string {
+func DescribeCertificateError(err error) string {
 	var (
 		unverified *tls.CertificateVerificationError
 		unknown    x509.UnknownAuthorityError

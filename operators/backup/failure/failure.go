@@ -25,8 +25,8 @@ func New(reason, format string, args ...any) error {
 	return &Failure{reason, fmt.Errorf(format, args...)}
 }
 
-// Result turns an error into a result; secrets are not printed.
-func Result(err error, otherwise string, begun bool, secrets ...string) result.Result {
+// NewResult turns an error into a result; secrets are not printed.
+func NewResult(err error, otherwise string, begun bool, secrets ...string) result.Result {
 	out := result.Result{Reason: otherwise, Message: err.Error(), Begun: begun}
 	var known *Failure
 	if errors.As(err, &known) {

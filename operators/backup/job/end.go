@@ -53,8 +53,8 @@ func (e end) message() string {
 	return e.words
 }
 
-// end reads how a Job ended.
-func (p *planner) end(job *batchv1.Job) end {
+// readEnd reads how a Job ended.
+func (p *planner) readEnd(job *batchv1.Job) end {
 	out := end{words: "its pod is gone, and how it ended is not known"}
 	if c := workload.JobCondition(job, batchv1.JobComplete); c != nil {
 		out.complete, out.at = true, c.LastTransitionTime
@@ -64,7 +64,7 @@ func (p *planner) end(job *batchv1.Job) end {
 	}
 	for _, pod := range p.podsOf(job) {
 		if pod.Status.Reason != "" {
-			out.words = "its pod ended without a message: " + result.Line(pod.Status.Reason)
+			out.words = "its pod ended without a message: " + result.OneLine(pod.Status.Reason)
 		}
 		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			t := c.State.Terminated
@@ -72,7 +72,7 @@ func (p *planner) end(job *batchv1.Job) end {
 				continue
 			}
 			if t.ExitCode != 0 {
-				out.words = fmt.Sprintf("container %s of its pod ended without a message: %s, exit code %d", c.Name, result.Line(t.Reason), t.ExitCode)
+				out.words = fmt.Sprintf("container %s of its pod ended without a message: %s, exit code %d", c.Name, result.OneLine(t.Reason), t.ExitCode)
 			}
 			if c.Name == jobtemplate.Container {
 				out.result, out.told = result.Read(t.Message)
@@ -87,18 +87,18 @@ func (p *planner) podsOf(job *batchv1.Job) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(p.seen.Pods), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, job) })
 }
 
-// observe is a run whose Job is there.
-func (p *planner) observe(job *batchv1.Job) {
+// observeJob is a run whose Job is there.
+func (p *planner) observeJob(job *batchv1.Job) {
 	s := &p.plan.Status
-	e := p.end(job)
+	e := p.readEnd(job)
 	switch {
 	case job.DeletionTimestamp != nil:
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+job.Name+" is being deleted")
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+job.Name+" is being deleted")
 		return
 	case !e.complete && !e.failed:
 		s.State, s.StartTime, s.CompletionTime = v1alpha1.RunRunning, &job.CreationTimestamp, nil
-		p.advance()
-		p.plan.Outcome = p.working(job)
+		p.reportProgress()
+		p.plan.Outcome = p.describeWork(job)
 		return
 	case !e.told && p.seen.Now.Sub(e.at.Time) < lag:
 		p.plan.Outcome = step.Wait("pods", lag, v1alpha1.ReasonJobRunning, "Job "+job.Name+" has ended: waiting for its pod's result")
@@ -115,15 +115,15 @@ func (p *planner) observe(job *batchv1.Job) {
 	case e.told && !e.result.Begun || lost:
 		s.State = v1alpha1.RunWaiting
 		after := retryAfter(s.Attempts)
-		p.plan.Outcome = p.stall(e.reason(), fmt.Sprintf("%s; it is tried again after %s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339)))
-		p.again(job, e.at, after)
+		p.plan.Outcome = p.stallRun(e.reason(), fmt.Sprintf("%s; it is tried again after %s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339)))
+		p.scheduleRetry(job, e.at, after)
 	default:
-		p.fail(e.reason(), fmt.Sprintf("%s; its log: kubectl -n %s logs job/%s", e.message(), job.Namespace, job.Name))
+		p.failRun(e.reason(), fmt.Sprintf("%s; its log: kubectl -n %s logs job/%s", e.message(), job.Namespace, job.Name))
 	}
 }
 
-// advance says how far a run is. Its last report stands until the next.
-func (p *planner) advance() {
+// reportProgress says how far a run is. Its last report stands until the next.
+func (p *planner) reportProgress() {
 	s, r := &p.plan.Status, p.seen.Progress
 	if r == nil {
 		return
@@ -134,9 +134,9 @@ func (p *planner) advance() {
 	}
 }
 
-// Telling returns the address of the pod of a run that reports how far it is; empty if none does.
-func Telling(run v1alpha1.Run, seen Seen) string {
-	if run.RunKind() == v1alpha1.KindLogBackup || run.GetDeletionTimestamp() != nil || run.GetRunStatus().Ended() {
+// ProgressAddress returns the address of the pod of a run that reports how far it is; empty if none does.
+func ProgressAddress(run v1alpha1.Run, seen Seen) string {
+	if run.RunKind() == v1alpha1.KindLogBackup || run.GetDeletionTimestamp() != nil || run.GetRunStatus().HasEnded() {
 		return ""
 	}
 	for _, pod := range seen.Pods {
@@ -147,8 +147,8 @@ func Telling(run v1alpha1.Run, seen Seen) string {
 	return ""
 }
 
-// fail has a run end. To run it again is to create it again.
-func (p *planner) fail(reason, message string) {
+// failRun has a run end. To run it again is to create it again.
+func (p *planner) failRun(reason, message string) {
 	kind := p.run.RunKind()
 	p.plan.Status.State = v1alpha1.RunFailed
 	if p.plan.Status.CompletionTime == nil {
@@ -157,11 +157,11 @@ func (p *planner) fail(reason, message string) {
 	p.plan.Outcome = step.Stall(reason, fmt.Sprintf("%s; to run it again delete it (kubectl -n %s delete %s %s) and recreate it", message, p.run.GetNamespace(), strings.ToLower(kind), p.run.GetName()))
 }
 
-// again has a Job deleted when it is time to make the next one.
-func (p *planner) again(job *batchv1.Job, ended metav1.Time, after time.Duration) {
+// scheduleRetry has a Job deleted when it is time to make the next one.
+func (p *planner) scheduleRetry(job *batchv1.Job, ended metav1.Time, after time.Duration) {
 	left := ended.Add(after).Sub(p.seen.Now)
 	if left <= 0 {
-		p.stop(job)
+		p.deleteJob(job)
 		return
 	}
 	p.plan.Outcome.After = left
@@ -176,27 +176,27 @@ func retryAfter(attempts int32) time.Duration {
 	return min(out, lastRetry)
 }
 
-// working says of a Job that has not ended what it does, or what keeps its pod from it.
-func (p *planner) working(job *batchv1.Job) step.Outcome {
-	if reason, why := p.blocked(job); why != "" {
-		return p.waiting(reason, why)
+// describeWork says of a Job that has not ended what it does, or what keeps its pod from it.
+func (p *planner) describeWork(job *batchv1.Job) step.Outcome {
+	if reason, why := p.describeBlocked(job); why != "" {
+		return p.waitForObjects(reason, why)
 	}
-	o := p.waiting(v1alpha1.ReasonJobRunning, fmt.Sprintf("Job %s runs: kubectl -n %s logs job/%s", job.Name, job.Namespace, job.Name))
-	if Telling(p.run, p.seen) != "" {
+	o := p.waitForObjects(v1alpha1.ReasonJobRunning, fmt.Sprintf("Job %s runs: kubectl -n %s logs job/%s", job.Name, job.Namespace, job.Name))
+	if ProgressAddress(p.run, p.seen) != "" {
 		o.After = progress.Every
 	}
 	return o
 }
 
-// blocked says what keeps the pod of a Job from running; empty if nothing does.
-func (p *planner) blocked(job *batchv1.Job) (reason, why string) {
-	if p.unborn(job) {
+// describeBlocked says what keeps the pod of a Job from running; empty if nothing does.
+func (p *planner) describeBlocked(job *batchv1.Job) (reason, why string) {
+	if p.lacksPod(job) {
 		return v1alpha1.ReasonPodMissing, fmt.Sprintf("Job %s has no pod: a quota, a policy or a missing serviceAccountName refuses it, or Kubernetes' controller of Jobs does not run; its Events say which: kubectl -n %s describe job %s", job.Name, job.Namespace, job.Name)
 	}
 	for _, pod := range p.podsOf(job) {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				return v1alpha1.ReasonPodUnschedulable, "pod " + pod.Name + " finds no node: " + result.Line(c.Message)
+				return v1alpha1.ReasonPodUnschedulable, "pod " + pod.Name + " finds no node: " + result.OneLine(c.Message)
 			}
 		}
 		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -208,15 +208,15 @@ func (p *planner) blocked(job *batchv1.Job) (reason, why string) {
 			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
 				return v1alpha1.ReasonImagePullFailed, fmt.Sprintf("image %s of container %s cannot be pulled: correct the name, or the registry: %s", c.Image, c.Name, w.Reason)
 			case "CreateContainerConfigError", "CreateContainerError":
-				return v1alpha1.ReasonContainerConfigError, fmt.Sprintf("container %s cannot be made: %s", c.Name, result.Line(w.Message))
+				return v1alpha1.ReasonContainerConfigError, fmt.Sprintf("container %s cannot be made: %s", c.Name, result.OneLine(w.Message))
 			}
 		}
 	}
 	return "", ""
 }
 
-// unborn reports whether a Job should have a pod by now, and has had none.
-func (p *planner) unborn(job *batchv1.Job) bool {
+// lacksPod reports whether a Job should have a pod by now, and has had none.
+func (p *planner) lacksPod(job *batchv1.Job) bool {
 	s := job.Status
 	if s.Active+s.Succeeded+s.Failed > 0 || len(p.podsOf(job)) > 0 {
 		return false

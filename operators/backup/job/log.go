@@ -23,24 +23,24 @@ const defaultCheck = 5 * time.Minute
 // keepLog is a LogBackup. Its Jobs follow one another: each brings the task to the state that is
 // asked for, and reports how far the log is. Its report is in status before the Job is deleted.
 func (p *planner) keepLog(l *v1alpha1.LogBackup) {
-	if !p.held() {
+	if !p.hasFinalizer() {
 		if l.DeletionTimestamp == nil {
 			// No task begins before it is sure that it is stopped again.
 			p.plan.Hold = true
-			p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "the finalizer is added")
+			p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonCreating, "the finalizer is added")
 		}
 		return
 	}
-	job := p.current()
+	job := p.lastJob()
 	switch {
-	case job != nil && !p.ours(job):
-		p.plan.Outcome = p.foreign(job)
+	case job != nil && !p.isOwnJob(job):
+		p.plan.Outcome = p.stallForForeignJob(job)
 	case job != nil && job.DeletionTimestamp != nil:
-		p.plan.Outcome = p.settled(l)
-	case job != nil && !workload.JobEnded(job):
+		p.plan.Outcome = p.checkTask(l)
+	case job != nil && !workload.HasJobEnded(job):
 		p.logRuns(l, job)
-	case job != nil && !p.noted(l, job):
-		p.note(l, job)
+	case job != nil && !p.hasNoted(l, job):
+		p.noteReport(l, job)
 	default:
 		p.nextLog(l, job)
 	}
@@ -57,22 +57,22 @@ func logState(l *v1alpha1.LogBackup) v1alpha1.LogState {
 	return l.Spec.State
 }
 
-// InState reports whether the task is in the state that is asked for, and the last Job did not
+// IsInState reports whether the task is in the state that is asked for, and the last Job did not
 // fail.
-func InState(l *v1alpha1.LogBackup, s v1alpha1.LogBackupStatus) bool {
+func IsInState(l *v1alpha1.LogBackup, s v1alpha1.LogBackupStatus) bool {
 	return string(s.State) == string(logState(l)) && s.Failures == 0
 }
 
-// settled says why the task is not in the state that is asked for; Done if it is. A Job that only
+// checkTask says why the task is not in the state that is asked for; Done if it is. A Job that only
 // looks makes no difference.
-func (p *planner) settled(l *v1alpha1.LogBackup) step.Outcome {
+func (p *planner) checkTask(l *v1alpha1.LogBackup) step.Outcome {
 	s := p.plan.Log
 	s.State = p.plan.Status.State
 	if s.Failures > 0 {
 		return p.asBefore()
 	}
-	if !InState(l, s) {
-		return p.waiting(v1alpha1.ReasonProgressing, "the task is brought to state "+string(logState(l)))
+	if !IsInState(l, s) {
+		return p.waitForObjects(v1alpha1.ReasonProgressing, "the task is brought to state "+string(logState(l)))
 	}
 	return p.truncationRefused(l)
 }
@@ -81,18 +81,18 @@ func (p *planner) settled(l *v1alpha1.LogBackup) step.Outcome {
 // if it cannot begin, and in any case when the LogBackup is deleted.
 func (p *planner) logRuns(l *v1alpha1.LogBackup, job *batchv1.Job) {
 	p.plan.Status.Attempts = l.Status.Attempts // each status is written once, when it has ended
-	reason, why := p.blocked(job)
+	reason, why := p.describeBlocked(job)
 	old := isOfOtherSpec(l, job)
 	switch {
 	case old && (why != "" || l.DeletionTimestamp != nil):
-		p.stop(job)
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonProgressing, "Job "+job.Name+" was made for another spec, and is deleted")
+		p.deleteJob(job)
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonProgressing, "Job "+job.Name+" was made for another spec, and is deleted")
 	case why != "":
-		p.plan.Outcome = p.waiting(reason, why)
+		p.plan.Outcome = p.waitForObjects(reason, why)
 	default:
-		p.plan.Outcome = p.settled(l)
+		p.plan.Outcome = p.checkTask(l)
 		if p.plan.Outcome.Kind == step.KindWait {
-			p.plan.Outcome = p.working(job)
+			p.plan.Outcome = p.describeWork(job)
 		}
 	}
 }
@@ -102,15 +102,15 @@ func isOfOtherSpec(l *v1alpha1.LogBackup, job *batchv1.Job) bool {
 	return job.Annotations[v1alpha1.AnnotationRunGeneration] != strconv.FormatInt(l.Generation, 10)
 }
 
-// noted reports whether a Job's report is in status.
-func (p *planner) noted(l *v1alpha1.LogBackup, job *batchv1.Job) bool {
-	s, e := l.Status, p.end(job)
+// hasNoted reports whether a Job's report is in status.
+func (p *planner) hasNoted(l *v1alpha1.LogBackup, job *batchv1.Job) bool {
+	s, e := l.Status, p.readEnd(job)
 	return s.CompletionTime != nil && s.CompletionTime.Equal(&e.at) && s.StartTime != nil && s.StartTime.Equal(&job.CreationTimestamp)
 }
 
-// note puts a Job's report into status.
-func (p *planner) note(l *v1alpha1.LogBackup, job *batchv1.Job) {
-	e := p.end(job)
+// noteReport puts a Job's report into status.
+func (p *planner) noteReport(l *v1alpha1.LogBackup, job *batchv1.Job) {
+	e := p.readEnd(job)
 	if !e.told && p.seen.Now.Sub(e.at.Time) < lag {
 		p.plan.Outcome = step.Wait("pods", lag, v1alpha1.ReasonJobRunning, "Job "+job.Name+" has ended: waiting for its pod's result")
 		return
@@ -122,12 +122,12 @@ func (p *planner) note(l *v1alpha1.LogBackup, job *batchv1.Job) {
 	}
 	if e.complete && e.result.Log != nil {
 		s.Failures = 0
-		p.plan.Outcome = p.settled(l)
+		p.plan.Outcome = p.checkTask(l)
 		return
 	}
 	s.Failures++
 	after := retryAfter(s.Failures)
-	p.plan.Outcome = p.stall(e.reason(), fmt.Sprintf("%s; it is tried again after %s; its log: kubectl -n %s logs job/%s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339), job.Namespace, job.Name))
+	p.plan.Outcome = p.stallRun(e.reason(), fmt.Sprintf("%s; it is tried again after %s; its log: kubectl -n %s logs job/%s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339), job.Namespace, job.Name))
 	p.plan.Outcome.After = after
 }
 
@@ -150,13 +150,13 @@ func (p *planner) noteTask(told *result.Log, at metav1.Time) {
 
 // nextLog makes the next Job when it is due. The Job of before goes, at once if it did not fail.
 func (p *planner) nextLog(l *v1alpha1.LogBackup, job *batchv1.Job) {
-	p.plan.Outcome = p.settled(l)
+	p.plan.Outcome = p.checkTask(l)
 	if job != nil && l.Status.Failures == 0 {
-		p.stop(job)
+		p.deleteJob(job)
 		return
 	}
-	if l.DeletionTimestamp != nil && p.stopped(l) {
-		p.remove(l.Spec.CleanupPolicy, jobtemplate.OfLog(l))
+	if l.DeletionTimestamp != nil && p.hasNoTask(l) {
+		p.planDeletion(l.Spec.CleanupPolicy, jobtemplate.FilesOfLog(l))
 		return
 	}
 	due, after := p.logDue(l, job)
@@ -164,16 +164,16 @@ func (p *planner) nextLog(l *v1alpha1.LogBackup, job *batchv1.Job) {
 	case !due:
 		p.plan.Wake = after
 	case job != nil:
-		p.stop(job)
+		p.deleteJob(job)
 	default:
 		p.beginLog(l)
 	}
 }
 
-// stopped reports whether nothing of a LogBackup that is being deleted is in PD: its task was
+// hasNoTask reports whether nothing of a LogBackup that is being deleted is in PD: its task was
 // stopped, none was ever started, or the cluster is gone.
-func (p *planner) stopped(l *v1alpha1.LogBackup) bool {
-	return InState(l, l.Status) || l.Status.PDGroup == "" || p.seen.Group == nil && !p.seen.Cluster
+func (p *planner) hasNoTask(l *v1alpha1.LogBackup) bool {
+	return IsInState(l, l.Status) || l.Status.PDGroup == "" || p.seen.Group == nil && !p.seen.Cluster
 }
 
 // logDue reports whether the next Job is to be made, and otherwise how long until then; 0 for
@@ -189,7 +189,7 @@ func (p *planner) logDue(l *v1alpha1.LogBackup, job *batchv1.Job) (bool, time.Du
 		left := retryAfter(s.Failures) - since
 		return changed || left <= 0, left
 	}
-	if !InState(l, s) || p.truncation(l) > 0 {
+	if !IsInState(l, s) || p.truncation(l) > 0 {
 		return true, 0
 	}
 	if s.State == v1alpha1.RunStopped {
@@ -204,17 +204,17 @@ func (p *planner) logDue(l *v1alpha1.LogBackup, job *batchv1.Job) (bool, time.Du
 
 // beginLog makes the next Job if what it needs is there.
 func (p *planner) beginLog(l *v1alpha1.LogBackup) {
-	f := jobtemplate.OfLog(l)
+	f := jobtemplate.FilesOfLog(l)
 	p.plan.Status.Location = f.Location()
 	if p.plan.Status.State == "" {
 		p.plan.Status.State = v1alpha1.RunWaiting
 	}
 	stopping := l.DeletionTimestamp != nil
 	if stopping && p.seen.Group == nil {
-		p.plan.Outcome = p.stall(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s is gone, and PDGroup %s may know task %s: create the TiDBGroup, or stop the task with br log stop and let the LogBackup go: kubectl -n %s patch logbackup %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", l.Spec.TiDBGroup.Name, l.Status.PDGroup, jobtemplate.TaskName(l), l.Namespace, l.Name))
+		p.plan.Outcome = p.stallRun(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s is gone, and PDGroup %s may know task %s: create the TiDBGroup, or stop the task with br log stop and let the LogBackup go: kubectl -n %s patch logbackup %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", l.Spec.TiDBGroup.Name, l.Status.PDGroup, jobtemplate.TaskName(l), l.Namespace, l.Name))
 		return
 	}
-	if wait := p.gate(f); wait.Kind != step.KindDone && (!stopping || p.seen.Image == "") {
+	if wait := p.checkGate(f); wait.Kind != step.KindDone && (!stopping || p.seen.Image == "") {
 		p.plan.Outcome = wait
 		return
 	}
@@ -225,7 +225,7 @@ func (p *planner) beginLog(l *v1alpha1.LogBackup) {
 	}
 	p.plan.Start = jobtemplate.RenderLog(l, jobtemplate.Task{State: logState(l), Truncate: p.truncation(l)}, p.seen.Group, p.seen.Image, p.plan.Status.Attempts+1)
 	if p.plan.Outcome.Kind == step.KindWait {
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
 	}
 }
 
@@ -236,8 +236,8 @@ func (p *planner) gateLog() step.Outcome {
 		return step.Done()
 	}
 	for _, j := range p.seen.Others {
-		if j.Labels[v1alpha1.LabelComponent] == jobtemplate.ComponentRestore && !workload.JobEnded(j) {
-			return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s restores into the cluster, and BR begins no log meanwhile: kubectl -n %s describe job %s", j.Name, j.Namespace, j.Name))
+		if j.Labels[v1alpha1.LabelComponent] == jobtemplate.ComponentRestore && !workload.HasJobEnded(j) {
+			return p.waitForObjects(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s restores into the cluster, and BR begins no log meanwhile: kubectl -n %s describe job %s", j.Name, j.Namespace, j.Name))
 		}
 	}
 	return step.Done()
@@ -258,14 +258,14 @@ func (p *planner) truncation(l *v1alpha1.LogBackup) uint64 {
 // log goes on from. 0 if it asks for none, or if the time stamp of any of them is not known.
 func (p *planner) truncateTo(l *v1alpha1.LogBackup) uint64 {
 	if l.Spec.TruncateBefore != nil {
-		return result.TSO(l.Spec.TruncateBefore.Time)
+		return result.TSOFromTime(l.Spec.TruncateBefore.Time)
 	}
 	if l.Spec.TruncateWith == nil {
 		return 0
 	}
 	oldest := uint64(0)
 	for _, b := range p.seen.Backups {
-		if !isFull(b) || !sameBucket(b, l) || b.Spec.TiDBGroup != l.Spec.TiDBGroup {
+		if !isFull(b) || !hasSameAccess(b, l) || b.Spec.TiDBGroup != l.Spec.TiDBGroup {
 			continue
 		}
 		at, known := result.ParseTSO(b.Status.TSO)
@@ -282,20 +282,20 @@ func (p *planner) truncateTo(l *v1alpha1.LogBackup) uint64 {
 // truncationRefused names a time that the log has not reached: all of it would go.
 func (p *planner) truncationRefused(l *v1alpha1.LogBackup) step.Outcome {
 	end, known := result.ParseTSO(p.plan.Log.Checkpoint)
-	if l.Spec.TruncateBefore == nil || !known || result.TSO(l.Spec.TruncateBefore.Time) <= end || l.DeletionTimestamp != nil {
+	if l.Spec.TruncateBefore == nil || !known || result.TSOFromTime(l.Spec.TruncateBefore.Time) <= end || l.DeletionTimestamp != nil {
 		return step.Done()
 	}
-	return p.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.truncateBefore %s is after the end of the log, %s, and nothing is deleted: set an earlier time, or none: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"truncateBefore\":null}}'", result.Moment(result.TSO(l.Spec.TruncateBefore.Time)), result.Moment(end), l.Namespace, l.Name))
+	return p.stallRun(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.truncateBefore %s is after the end of the log, %s, and nothing is deleted: set an earlier time, or none: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"truncateBefore\":null}}'", result.FormatMoment(result.TSOFromTime(l.Spec.TruncateBefore.Time)), result.FormatMoment(end), l.Namespace, l.Name))
 }
 
-// Summary says what a LogBackup whose task is in the state that is asked for has come to.
-func Summary(s *v1alpha1.LogBackupStatus) string {
+// SummarizeLog says what a LogBackup whose task is in the state that is asked for has come to.
+func SummarizeLog(s *v1alpha1.LogBackupStatus) string {
 	end, known := result.ParseTSO(s.Checkpoint)
 	if !known {
 		return "the cluster has no task"
 	}
 	begin := beginOf(&v1alpha1.LogBackup{Status: *s})
-	text := fmt.Sprintf("the log has all changes from %s to %s", result.Moment(begin), result.Moment(end))
+	text := fmt.Sprintf("the log has all changes from %s to %s", result.FormatMoment(begin), result.FormatMoment(end))
 	switch s.State {
 	case v1alpha1.RunPaused:
 		return text + "; the task is paused, and PD keeps what it has not written for 24 hours"

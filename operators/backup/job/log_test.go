@@ -35,7 +35,7 @@ func pitr() *v1alpha1.LogBackup {
 
 // tso is the time stamp of some minutes past three.
 func tso(minutes int) uint64 {
-	return result.TSO(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC))
+	return result.TSOFromTime(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC))
 }
 
 func text(at uint64) string { return strconv.FormatUint(at, 10) }
@@ -52,9 +52,9 @@ func running() *v1alpha1.LogBackup {
 func TestBR01WhatTheJobOfALogLooksLike(t *testing.T) {
 	l := running()
 	l.Status.State, l.Spec.TruncateBefore = v1alpha1.RunPaused, &metav1.Time{Time: result.TimeOf(tso(5))}
-	p := Make(l, Seen{Group: group(), Image: image, Now: clock()})
+	p := MakePlan(l, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
-	golden.JSON(t, "testdata/log-s3.json", p.Start)
+	golden.CompareJSON(t, "testdata/log-s3.json", p.Start)
 	c := p.Start.Spec.Template.Spec.Containers[0]
 	command, err := runner.Parse(append([]string{c.Command[1]}, c.Args...))
 	require.NoError(t, err, "the program understands it")
@@ -92,7 +92,7 @@ func TestBR01WhenAJobLooksAtALog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, seen := running(), Seen{Group: group(), Image: image, Now: clock()}
 			of.change(l, &seen)
-			p := Make(l, seen)
+			p := MakePlan(l, seen)
 			assert.Equal(t, of.start, p.Start != nil)
 			assert.Equal(t, of.wake, p.Wake)
 			assert.Contains(t, p.Outcome.Message, of.words)
@@ -144,7 +144,7 @@ func TestBR02ALogIsTruncatedWithTheOldestFullBackup(t *testing.T) {
 			if of.change != nil {
 				of.change(l, &seen)
 			}
-			p := Make(l, seen)
+			p := MakePlan(l, seen)
 			if strings.HasPrefix(name, "by a time after") {
 				assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
 				assert.Contains(t, p.Outcome.Message, "spec.truncateBefore 2026-01-02T03:51:00.000Z is after the end of the log, 2026-01-02T03:50:00.000Z, and nothing is deleted")
@@ -166,7 +166,7 @@ func TestBR01ALogBackupGoesWhenItsTaskIsStopped(t *testing.T) {
 		if change != nil {
 			change(l, &seen)
 		}
-		return Make(l, seen)
+		return MakePlan(l, seen)
 	}
 	p := deleted(nil)
 	require.NotNil(t, p.Start)
@@ -199,7 +199,7 @@ func TestBR01WhereTheTaskOfNowBeganIsKnown(t *testing.T) {
 	assert.Equal(t, text(tso(50)), p.plan.Log.TaskStart)
 	l.Status, l.DeletionTimestamp = p.plan.Log, &metav1.Time{Time: clock()}
 	l.Status.State = v1alpha1.RunRunning
-	made := Make(l, Seen{Group: group(), Image: image, Now: clock()})
+	made := MakePlan(l, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, made.Start)
 	assert.Contains(t, made.Start.Spec.Template.Spec.Containers[0].Args, "--begun="+text(tso(50)))
 }
@@ -208,14 +208,14 @@ func TestBR01NoLogBeginsWhileARestoreRuns(t *testing.T) {
 	restores := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "back-restore-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: jobtemplate.ComponentRestore}}}
 	backs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "monday-backup-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: jobtemplate.ComponentBackup}}}
 	l := pitr()
-	p := Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs, restores}})
+	p := MakePlan(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs, restores}})
 	assert.Nil(t, p.Start)
 	assert.Equal(t, v1alpha1.ReasonWaitingForRun, p.Outcome.Reason)
 	assert.Contains(t, p.Outcome.Message, "Job back-restore-1 restores into the cluster, and BR begins no log meanwhile: kubectl -n db describe job back-restore-1")
-	assert.NotNil(t, Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs}}).Start)
+	assert.NotNil(t, MakePlan(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs}}).Start)
 	l = running()
 	l.Spec.State = v1alpha1.LogPaused
-	assert.NotNil(t, Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{restores}}).Start, "one that was begun")
+	assert.NotNil(t, MakePlan(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{restores}}).Start, "one that was begun")
 }
 
 // playLog plays Kubernetes and a cluster around one LogBackup.
@@ -238,7 +238,7 @@ func (p *playLog) turn() {
 	for _, pod := range p.pods {
 		seen.Pods = append(seen.Pods, pod)
 	}
-	plan := Make(p.l, seen)
+	plan := MakePlan(p.l, seen)
 	die := rapid.IntRange(0, 4).Draw(p.T, "dies after")
 	for _, j := range plan.Stop {
 		if die--; die == 0 {
@@ -274,7 +274,7 @@ func (p *playLog) turn() {
 func (p *playLog) end(j *batchv1.Job, fails, killed bool) {
 	args := j.Spec.Template.Spec.Containers[0].Args
 	stop := slices.Contains(args, "--state=Stopped")
-	out := result.Result{Log: &result.Log{Task: result.TaskRunning, Start: text(tso(0)), Checkpoint: text(result.TSO(p.now))}}
+	out := result.Result{Log: &result.Log{Task: result.TaskRunning, Start: text(tso(0)), Checkpoint: text(result.TSOFromTime(p.now))}}
 	p.task = "task"
 	if stop {
 		p.task, out.Log = "", &result.Log{Task: result.TaskStopped}
@@ -333,20 +333,20 @@ func TestBR01WhatALookAtALogWrites(t *testing.T) {
 		}
 		l.Status = after
 	}
-	p := Make(l, seen)
+	p := MakePlan(l, seen)
 	require.NotNil(t, p.Start)
 	apply(p)
 	j := p.Start
 	j.CreationTimestamp, seen.Jobs = metav1.Time{Time: seen.Now}, []*batchv1.Job{j}
-	apply(Make(l, seen))
+	apply(MakePlan(l, seen))
 	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: seen.Now}}}
 	message, err := result.Result{Log: &result.Log{Task: result.TaskRunning, Start: text(tso(0)), Checkpoint: text(tso(8))}}.Encode()
 	require.NoError(t, err)
 	seen.Pods = []*corev1.Pod{pod(j, func(s *corev1.PodStatus) {
 		s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(message)}}}}
 	})}
-	apply(Make(l, seen))
-	p = Make(l, seen)
+	apply(MakePlan(l, seen))
+	p = MakePlan(l, seen)
 	assert.Equal(t, []*batchv1.Job{j}, p.Stop)
 	apply(p)
 	assert.Equal(t, 1, writes)

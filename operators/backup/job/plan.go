@@ -83,8 +83,8 @@ type planner struct {
 	plan Plan
 }
 
-// Make decides what to do.
-func Make(run v1alpha1.Run, seen Seen) Plan {
+// MakePlan decides what to do.
+func MakePlan(run v1alpha1.Run, seen Seen) Plan {
 	p := &planner{run: run, seen: seen}
 	p.plan.Status, p.plan.Outcome = *run.GetRunStatus().DeepCopy(), step.Done()
 	if l, is := run.(*v1alpha1.LogBackup); is {
@@ -98,41 +98,41 @@ func Make(run v1alpha1.Run, seen Seen) Plan {
 	backup, isBackup := run.(*v1alpha1.Backup)
 	switch {
 	case run.GetDeletionTimestamp() != nil:
-		if isBackup && p.held() {
-			p.remove(backup.Spec.CleanupPolicy, jobtemplate.Of(backup))
+		if isBackup && p.hasFinalizer() {
+			p.planDeletion(backup.Spec.CleanupPolicy, jobtemplate.FilesOf(backup))
 		}
 		return p.plan
-	case isBackup && p.held() != (backup.Spec.CleanupPolicy == v1alpha1.CleanupDelete):
+	case isBackup && p.hasFinalizer() != (backup.Spec.CleanupPolicy == v1alpha1.CleanupDelete):
 		// No file is written before it is sure that it is deleted with its Backup.
-		p.plan.Hold, p.plan.Release = !p.held(), p.held()
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "the finalizer is brought into line with spec.cleanupPolicy")
+		p.plan.Hold, p.plan.Release = !p.hasFinalizer(), p.hasFinalizer()
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonCreating, "the finalizer is brought into line with spec.cleanupPolicy")
 		return p.plan
 	}
-	p.proceed()
+	p.planRun()
 	return p.plan
 }
 
-// proceed is a run that is not being deleted.
-func (p *planner) proceed() {
-	current := p.current()
+// planRun is a run that is not being deleted.
+func (p *planner) planRun() {
+	current := p.lastJob()
 	switch {
-	case p.plan.Status.Ended():
-		p.ended(current)
+	case p.plan.Status.HasEnded():
+		p.planEnded(current)
 	case current == nil && p.plan.Status.State == v1alpha1.RunRunning:
-		p.fail(v1alpha1.ReasonRunFailed, "its Job is gone, and how it ended is not known")
+		p.failRun(v1alpha1.ReasonRunFailed, "its Job is gone, and how it ended is not known")
 	case current == nil:
-		p.begin()
-	case !p.ours(current):
-		p.plan.Outcome = p.foreign(current)
+		p.beginJob()
+	case !p.isOwnJob(current):
+		p.plan.Outcome = p.stallForForeignJob(current)
 	default:
-		p.observe(current)
+		p.observeJob(current)
 	}
 }
 
-// ended is a run whose end stands in status. The Job of one that failed keeps its log.
-func (p *planner) ended(job *batchv1.Job) {
+// planEnded is a run whose end stands in status. The Job of one that failed keeps its log.
+func (p *planner) planEnded(job *batchv1.Job) {
 	if p.plan.Status.State == v1alpha1.RunComplete {
-		p.stop(job)
+		p.deleteJob(job)
 		p.plan.Outcome = step.Done()
 		return
 	}
@@ -149,86 +149,86 @@ func (p *planner) asBefore() step.Outcome {
 	return step.Stall(v1alpha1.ReasonRunFailed, "the run has failed")
 }
 
-// begin makes the next Job if what the run needs is there.
-func (p *planner) begin() {
+// beginJob makes the next Job if what the run needs is there.
+func (p *planner) beginJob() {
 	f, wait := p.files()
 	if wait.Kind != step.KindDone {
 		p.plan.Outcome = wait
 		return
 	}
 	p.plan.Status.State, p.plan.Status.Location = v1alpha1.RunWaiting, f.Location()
-	if wait := p.gate(f); wait.Kind != step.KindDone {
+	if wait := p.checkGate(f); wait.Kind != step.KindDone {
 		p.plan.Outcome = wait
 		return
 	}
 	p.plan.Start = jobtemplate.Render(p.run, f, p.seen.Group, p.seen.Image, p.plan.Status.Attempts+1)
-	p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
+	p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
 }
 
 // files are those that the run writes or reads; the outcome says why they are not known.
 func (p *planner) files() (jobtemplate.Files, step.Outcome) {
 	switch run := p.run.(type) {
 	case *v1alpha1.Backup:
-		return jobtemplate.Of(run), step.Done()
+		return jobtemplate.FilesOf(run), step.Done()
 	case *v1alpha1.Restore:
 		if from := run.Spec.From.Storage; from != nil {
 			f := jobtemplate.Files{Storage: *from, Folder: run.Spec.From.Folder, Physical: run.Spec.Type == v1alpha1.BackupPhysical}
 			if folder := run.Spec.From.LogFolder; folder != "" {
-				f.Log = &jobtemplate.Log{Folder: f.Below(folder), Until: untilOf(run)}
+				f.Log = &jobtemplate.Log{Folder: f.FolderPath(folder), Until: untilOf(run)}
 			}
 			return f, step.Done()
 		}
 		if run.Spec.From.LogBackup != nil {
-			return p.point(run)
+			return p.pointInTimeFiles(run)
 		}
-		return p.source(run)
+		return p.sourceFiles(run)
 	}
 	return jobtemplate.Files{}, step.Done()
 }
 
-// source are the files of the Backup that a Restore names.
-func (p *planner) source(run *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
+// sourceFiles are the files of the Backup that a Restore names.
+func (p *planner) sourceFiles(run *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
 	name := run.Spec.From.Backup.Name
 	b := p.seen.Source
 	switch {
 	case b == nil:
-		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, fmt.Sprintf("Backup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage and spec.from.folder", name))
+		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForBackup, fmt.Sprintf("Backup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage and spec.from.folder", name))
 	case b.DeletionTimestamp != nil:
-		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is being deleted")
+		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is being deleted")
 	case b.Status.State == v1alpha1.RunFailed:
-		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonBackupUnreadable, "Backup "+name+" has failed: delete the Restore, and create one that names another Backup")
+		return jobtemplate.Files{}, p.stallRun(v1alpha1.ReasonBackupUnreadable, "Backup "+name+" has failed: delete the Restore, and create one that names another Backup")
 	case b.Status.State != v1alpha1.RunComplete:
-		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is not complete yet")
+		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is not complete yet")
 	}
-	f := jobtemplate.Of(b)
+	f := jobtemplate.FilesOf(b)
 	if run.Spec.Physical != nil && !f.Physical {
-		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.physical says how BR works, and Backup "+name+" was not made by it: remove spec.physical")
+		return jobtemplate.Files{}, p.stallRun(v1alpha1.ReasonInvalidSpec, "spec.physical says how BR works, and Backup "+name+" was not made by it: remove spec.physical")
 	}
 	if run.Spec.Logical != nil && f.Physical {
-		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.logical says how TiDB Lightning works, and BR made Backup "+name+": remove spec.logical")
+		return jobtemplate.Files{}, p.stallRun(v1alpha1.ReasonInvalidSpec, "spec.logical says how TiDB Lightning works, and BR made Backup "+name+": remove spec.logical")
 	}
 	return f, step.Done()
 }
 
-// gate says why no Job may be made; Done if one may.
-func (p *planner) gate(f jobtemplate.Files) step.Outcome {
+// checkGate says why no Job may be made; Done if one may.
+func (p *planner) checkGate(f jobtemplate.Files) step.Outcome {
 	name := p.run.GetTiDBGroup()
 	switch g := p.seen.Group; {
 	case p.seen.Image == "":
-		return p.stall(v1alpha1.ReasonMissingReference, "the backup operator does not know the image that it runs from, which has the program: start it with --image")
+		return p.stallRun(v1alpha1.ReasonMissingReference, "the backup operator does not know the image that it runs from, which has the program: start it with --image")
 	case g == nil:
-		return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s does not exist: create it, or delete this %s and create one that names another", name, p.run.RunKind()))
+		return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s does not exist: create it, or delete this %s and create one that names another", name, p.run.RunKind()))
 	case p.seen.Overdue:
-		return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no current status: is its operator running?")
+		return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no current status: is its operator running?")
 	default:
 		if ready := gate.Require(v1alpha1.KindTiDBGroup, g, g.Status.Conditions, v1alpha1.ConditionReady); !ready.Open {
-			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, ready.Message)
+			return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, ready.Message)
 		}
 		if g.IsClosed() && p.run.RunKind() != v1alpha1.KindRestore {
-			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
+			return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
 		}
-		if host, _ := jobtemplate.Address(g); host == "" {
-			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no address for clients in status.endpoint")
+		if host, _ := jobtemplate.DatabaseAddress(g); host == "" {
+			return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no address for clients in status.endpoint")
 		}
 	}
 	switch {
@@ -237,31 +237,31 @@ func (p *planner) gate(f jobtemplate.Files) step.Outcome {
 	case !f.Physical:
 		return step.Done()
 	}
-	if l := p.logged(); l != nil {
-		return p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s writes a log of the cluster, and BR restores only where none is written: stop it: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"state\":\"Stopped\"}}'", l.Name, l.Namespace, l.Name))
+	if l := p.findActiveLog(); l != nil {
+		return p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s writes a log of the cluster, and BR restores only where none is written: stop it: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"state\":\"Stopped\"}}'", l.Name, l.Namespace, l.Name))
 	}
-	if other := Running(p.run, p.seen.Others); other != nil {
-		return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s belongs to another physical run of the cluster, and only one runs at a time: kubectl -n %s describe job %s", other.Name, other.Namespace, other.Name))
+	if other := FindRunning(p.run, p.seen.Others); other != nil {
+		return p.waitForObjects(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s belongs to another physical run of the cluster, and only one runs at a time: kubectl -n %s describe job %s", other.Name, other.Namespace, other.Name))
 	}
 	return step.Done()
 }
 
-// Running returns the Job of another run than this that has not ended; nil if there is none.
-func Running(run v1alpha1.Run, others []*batchv1.Job) *batchv1.Job {
+// FindRunning returns the Job of another run than this that has not ended; nil if there is none.
+func FindRunning(run v1alpha1.Run, others []*batchv1.Job) *batchv1.Job {
 	for _, j := range others {
-		if !workload.JobEnded(j) && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()) {
+		if !workload.HasJobEnded(j) && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()) {
 			return j
 		}
 	}
 	return nil
 }
 
-// current returns the Job of the last attempt, nil if there is none.
-func (p *planner) current() *batchv1.Job {
+// lastJob returns the Job of the last attempt, nil if there is none.
+func (p *planner) lastJob() *batchv1.Job {
 	component := jobtemplate.ComponentOf(p.run.RunKind())
 	last := p.plan.Status.Attempts
 	for _, attempt := range []int32{last + 1, last} {
-		if job := p.job(jobtemplate.Name(p.run, component, attempt)); job != nil {
+		if job := p.findJob(jobtemplate.Name(p.run, component, attempt)); job != nil {
 			p.plan.Status.Attempts = attempt
 			return job
 		}
@@ -269,8 +269,8 @@ func (p *planner) current() *batchv1.Job {
 	return nil
 }
 
-// job returns a Job by its name, nil if there is none.
-func (p *planner) job(name string) *batchv1.Job {
+// findJob returns a Job by its name, nil if there is none.
+func (p *planner) findJob(name string) *batchv1.Job {
 	for _, job := range p.seen.Jobs {
 		if job.Name == name {
 			return job
@@ -279,23 +279,23 @@ func (p *planner) job(name string) *batchv1.Job {
 	return nil
 }
 
-// ours reports whether a Job was made for the run.
-func (p *planner) ours(job *batchv1.Job) bool {
+// isOwnJob reports whether a Job was made for the run.
+func (p *planner) isOwnJob(job *batchv1.Job) bool {
 	if job.Labels[v1alpha1.LabelRun] != string(p.run.GetUID()) {
 		return false
 	}
 	return job.Labels[v1alpha1.LabelComponent] == jobtemplate.ComponentClean || metav1.IsControlledBy(job, p.run)
 }
 
-// stop has a Job deleted, unless it is already.
-func (p *planner) stop(job *batchv1.Job) {
-	if job != nil && job.DeletionTimestamp == nil && p.ours(job) {
+// deleteJob has a Job deleted, unless it is already.
+func (p *planner) deleteJob(job *batchv1.Job) {
+	if job != nil && job.DeletionTimestamp == nil && p.isOwnJob(job) {
 		p.plan.Stop = append(p.plan.Stop, job)
 	}
 }
 
-// held reports whether the Backup has the finalizer.
-func (p *planner) held() bool {
+// hasFinalizer reports whether the Backup has the finalizer.
+func (p *planner) hasFinalizer() bool {
 	for _, f := range p.run.GetFinalizers() {
 		if f == v1alpha1.FinalizerBackup {
 			return true
@@ -304,78 +304,78 @@ func (p *planner) held() bool {
 	return false
 }
 
-func (p *planner) waiting(reason, message string) step.Outcome {
+func (p *planner) waitForObjects(reason, message string) step.Outcome {
 	return step.Wait("objects", deadline, reason, message)
 }
 
-func (p *planner) stall(reason, message string) step.Outcome {
+func (p *planner) stallRun(reason, message string) step.Outcome {
 	o := step.Stall(reason, message)
 	o.After = deadline
 	return o
 }
 
-// remove deletes the files of a Backup or a LogBackup that is being deleted.
-func (p *planner) remove(policy v1alpha1.CleanupPolicy, f jobtemplate.Files) {
+// planDeletion deletes the files of a Backup or a LogBackup that is being deleted.
+func (p *planner) planDeletion(policy v1alpha1.CleanupPolicy, f jobtemplate.Files) {
 	running := false
 	for _, job := range p.seen.Jobs {
-		if p.ours(job) && job.Labels[v1alpha1.LabelComponent] != jobtemplate.ComponentClean {
-			p.stop(job)
+		if p.isOwnJob(job) && job.Labels[v1alpha1.LabelComponent] != jobtemplate.ComponentClean {
+			p.deleteJob(job)
 			running = true
 		}
 	}
-	clean := p.job(jobtemplate.Name(p.run, jobtemplate.ComponentClean, 1))
+	clean := p.findJob(jobtemplate.Name(p.run, jobtemplate.ComponentClean, 1))
 	switch {
-	case policy != v1alpha1.CleanupDelete && clean != nil && p.ours(clean):
+	case policy != v1alpha1.CleanupDelete && clean != nil && p.isOwnJob(clean):
 		// Nothing would stop it when the Backup is gone: it has no owner.
-		p.stop(clean)
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+", which deletes the files, is stopped before the "+p.run.RunKind()+" goes without them")
+		p.deleteJob(clean)
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+clean.Name+", which deletes the files, is stopped before the "+p.run.RunKind()+" goes without them")
 	case policy != v1alpha1.CleanupDelete:
 		p.plan.Release = true
 	case running:
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "its Job is stopped before its files are deleted")
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "its Job is stopped before its files are deleted")
 	case clean == nil && p.seen.Image == "":
-		p.plan.Outcome = p.gate(f)
+		p.plan.Outcome = p.checkGate(f)
 	case clean == nil:
 		p.plan.Start = jobtemplate.RenderClean(p.run, f, p.seen.Image)
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")
-	case !p.ours(clean):
-		p.plan.Outcome = p.foreign(clean)
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")
+	case !p.isOwnJob(clean):
+		p.plan.Outcome = p.stallForForeignJob(clean)
 	case clean.DeletionTimestamp != nil:
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "its files are being deleted")
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "its files are being deleted")
 	default:
-		p.cleaned(f, clean)
+		p.readDeletion(f, clean)
 	}
 }
 
-// foreign says that another owner's Job has a name that is needed.
-func (p *planner) foreign(job *batchv1.Job) step.Outcome {
-	return p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to another owner: delete it: kubectl -n %s delete job %s", job.Name, job.Namespace, job.Name))
+// stallForForeignJob says that another owner's Job has a name that is needed.
+func (p *planner) stallForForeignJob(job *batchv1.Job) step.Outcome {
+	return p.stallRun(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to another owner: delete it: kubectl -n %s delete job %s", job.Name, job.Namespace, job.Name))
 }
 
-// deleting says how far a Job that deletes files is.
-func (p *planner) deleting(f jobtemplate.Files, clean *batchv1.Job) step.Outcome {
-	if reason, why := p.blocked(clean); why != "" {
-		return p.stall(reason, p.undeleted(f, why))
+// describeDeletion says how far a Job that deletes files is.
+func (p *planner) describeDeletion(f jobtemplate.Files, clean *batchv1.Job) step.Outcome {
+	if reason, why := p.describeBlocked(clean); why != "" {
+		return p.stallRun(reason, p.describeUndeleted(f, why))
 	}
-	return p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+" deletes the files in "+f.Location())
+	return p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+clean.Name+" deletes the files in "+f.Location())
 }
 
-// undeleted says why files are still there, and how to let the object go without.
-func (p *planner) undeleted(f jobtemplate.Files, why string) string {
+// describeUndeleted says why files are still there, and how to let the object go without.
+func (p *planner) describeUndeleted(f jobtemplate.Files, why string) string {
 	return fmt.Sprintf("the files in %s cannot be deleted: %s; to keep them, set spec.cleanupPolicy to Retain: kubectl -n %s patch %s %s --type=merge -p '{\"spec\":{\"cleanupPolicy\":\"Retain\"}}'",
 		f.Location(), strings.TrimSuffix(why, "."), p.run.GetNamespace(), strings.ToLower(p.run.RunKind()), p.run.GetName())
 }
 
-// cleaned looks how the deletion of the files goes. One that failed is tried again.
-func (p *planner) cleaned(f jobtemplate.Files, clean *batchv1.Job) {
-	e := p.end(clean)
+// readDeletion looks how the deletion of the files goes. One that failed is tried again.
+func (p *planner) readDeletion(f jobtemplate.Files, clean *batchv1.Job) {
+	e := p.readEnd(clean)
 	switch {
 	case e.complete || e.failed && e.result.Reason == v1alpha1.ReasonBucketMissing:
 		p.plan.Stop, p.plan.Release = append(p.plan.Stop, clean), true
 	case !e.failed:
-		p.plan.Outcome = p.deleting(f, clean)
+		p.plan.Outcome = p.describeDeletion(f, clean)
 	default:
-		p.plan.Outcome = p.stall(e.reason(), p.undeleted(f, e.message()))
-		p.again(clean, e.at, deadline)
+		p.plan.Outcome = p.stallRun(e.reason(), p.describeUndeleted(f, e.message()))
+		p.scheduleRetry(clean, e.at, deadline)
 	}
 }

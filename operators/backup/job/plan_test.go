@@ -61,14 +61,14 @@ func fromPVC() *v1alpha1.Restore {
 func TestBR04WhatJobsLookLike(t *testing.T) {
 	b := toS3()
 	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
-	p := Make(b, Seen{Group: group(), Image: image, Now: clock()})
+	p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
-	golden.JSON(t, "testdata/backup-s3.json", p.Start)
-	golden.JSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.Of(b), image))
-	p = Make(fromPVC(), Seen{Group: group(), Image: image, Now: clock()})
+	golden.CompareJSON(t, "testdata/backup-s3.json", p.Start)
+	golden.CompareJSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), image))
+	p = MakePlan(fromPVC(), Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
-	golden.JSON(t, "testdata/restore-pvc.json", p.Start)
-	for _, j := range []*batchv1.Job{p.Start, jobtemplate.RenderClean(b, jobtemplate.Of(b), image), Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
+	golden.CompareJSON(t, "testdata/restore-pvc.json", p.Start)
+	for _, j := range []*batchv1.Job{p.Start, jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), image), MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
 		c := j.Spec.Template.Spec.Containers[0]
 		verb := c.Command[len(c.Command)-1]
 		args := slices.Clone(c.Args)
@@ -90,7 +90,7 @@ func TestBR04AuthoritiesAreMountedWhereTheyAreNamed(t *testing.T) {
 	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
 	b.Spec.Storage.S3.Endpoint, b.Spec.Storage.S3.CASecret = "https://s3:7070", &v1alpha1.KeyReference{Name: "authority", Key: "root.pem"}
 	g.Spec.TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}
-	pod := Make(b, Seen{Group: g, Image: image, Now: clock()}).Start.Spec.Template.Spec
+	pod := MakePlan(b, Seen{Group: g, Image: image, Now: clock()}).Start.Spec.Template.Spec
 	for _, arg := range []string{
 		"--storage-ca=/etc/backup-storage-ca/ca.crt", "--storage-ca-of=key root.pem of Secret authority", "--tls=/etc/tidb-tls", "--tls-of=Secret basic-tidb-server-secret",
 	} {
@@ -118,7 +118,7 @@ func TestBR04WhatARunWaitsFor(t *testing.T) {
 	} {
 		seen := Seen{Group: group(), Image: image, Now: clock()}
 		change(&seen)
-		p := Make(toRetained(), seen)
+		p := MakePlan(toRetained(), seen)
 		assert.Nil(t, p.Start, words)
 		assert.Contains(t, p.Outcome.Message, words)
 		assert.NotEmpty(t, p.Outcome.After, "no wait without a deadline")
@@ -154,8 +154,8 @@ func TestBR04WhatKeepsAPodFromRunningIsNamed(t *testing.T) {
 		v1alpha1.ReasonJobRunning:           waits("ContainerCreating"),
 	} {
 		b := toRetained()
-		j := Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start
-		p := Make(b, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}, Pods: []*corev1.Pod{pod(j, status)}})
+		j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+		p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}, Pods: []*corev1.Pod{pod(j, status)}})
 		assert.Equal(t, reason, p.Outcome.Reason)
 		assert.Equal(t, v1alpha1.RunRunning, p.Status.State)
 	}
@@ -164,11 +164,11 @@ func TestBR04WhatKeepsAPodFromRunningIsNamed(t *testing.T) {
 // What refuses to make a pod tells the Job alone.
 func TestBR04AJobWithoutAPodIsNamed(t *testing.T) {
 	b := toRetained()
-	j := Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
 	j.CreationTimestamp = metav1.Time{Time: clock()}
 	at := func(after time.Duration, active int32) Plan {
 		j.Status.Active = active
-		return Make(b, Seen{Group: group(), Image: image, Now: clock().Add(after), Jobs: []*batchv1.Job{j}})
+		return MakePlan(b, Seen{Group: group(), Image: image, Now: clock().Add(after), Jobs: []*batchv1.Job{j}})
 	}
 	early := at(3*time.Second, 0)
 	assert.Equal(t, v1alpha1.ReasonJobRunning, early.Outcome.Reason)
@@ -205,7 +205,7 @@ func (p *play) seen() Seen {
 
 // turn plans, and carries the plan out, or dies on the way.
 func (p *play) turn() Plan {
-	plan := Make(p.b, p.seen())
+	plan := MakePlan(p.b, p.seen())
 	die := rapid.IntRange(0, 4).Draw(p.T, "dies after")
 	for _, j := range plan.Stop {
 		if die--; die == 0 {
@@ -316,15 +316,15 @@ func TestBR04ABackupIsDoneOnceWhateverHappens(t *testing.T) {
 
 func TestBR04ARestoreIsNeverTriedAgainOnceItMayHaveWritten(t *testing.T) {
 	r := fromPVC()
-	j := Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start
+	j := MakePlan(r, Seen{Group: group(), Image: image, Now: clock()}).Start
 	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: clock()}}}
-	p := Make(r, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}})
+	p := MakePlan(r, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}})
 	assert.Equal(t, "Job back-restore-1 has ended: waiting for its pod's result", p.Outcome.Message)
-	p = Make(r, Seen{Group: group(), Image: image, Now: clock().Add(lag), Jobs: []*batchv1.Job{j}})
+	p = MakePlan(r, Seen{Group: group(), Image: image, Now: clock().Add(lag), Jobs: []*batchv1.Job{j}})
 	assert.Equal(t, v1alpha1.RunFailed, p.Status.State)
 	assert.Contains(t, p.Outcome.Message, "to run it again delete it (kubectl -n db delete restore back) and recreate it")
 	r.Status.RunStatus = p.Status
-	assert.Nil(t, Make(r, Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}).Start)
+	assert.Nil(t, MakePlan(r, Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}).Start)
 }
 
 func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
@@ -336,17 +336,17 @@ func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
 func TestBR04FilesAreKeptOnceTheirBackupSaysSo(t *testing.T) {
 	b := toS3()
 	b.Spec.CleanupPolicy, b.Finalizers, b.DeletionTimestamp = v1alpha1.CleanupDelete, []string{v1alpha1.FinalizerBackup}, &metav1.Time{Time: clock()}
-	clean := Make(b, Seen{Image: image, Now: clock()}).Start
+	clean := MakePlan(b, Seen{Image: image, Now: clock()}).Start
 	require.NotNil(t, clean)
 	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
-	p := Make(b, Seen{Image: image, Now: clock(), Jobs: []*batchv1.Job{clean}})
+	p := MakePlan(b, Seen{Image: image, Now: clock(), Jobs: []*batchv1.Job{clean}})
 	assert.Equal(t, []*batchv1.Job{clean}, p.Stop)
 	assert.False(t, p.Release)
 	clean.DeletionTimestamp = &metav1.Time{Time: clock()}
-	p = Make(b, Seen{Image: image, Now: clock(), Jobs: []*batchv1.Job{clean}})
+	p = MakePlan(b, Seen{Image: image, Now: clock(), Jobs: []*batchv1.Job{clean}})
 	assert.Empty(t, p.Stop)
 	assert.False(t, p.Release, "its pod may still run")
-	assert.True(t, Make(b, Seen{Image: image, Now: clock()}).Release)
+	assert.True(t, MakePlan(b, Seen{Image: image, Now: clock()}).Release)
 }
 
 func physical() *v1alpha1.Backup {
@@ -359,7 +359,7 @@ func TestBR01BRConnectsAsTheServersDo(t *testing.T) {
 	b, g := physical(), group()
 	b.Spec.Physical = &v1alpha1.PhysicalRun{Concurrency: ptr.To[int32](8), RateLimit: ptr.To[int32](100), Checksum: ptr.To(true)}
 	g.Spec.TLS = &v1alpha1.TiDBTLS{}
-	j := Make(b, Seen{Group: g, Image: image, Now: clock()}).Start
+	j := MakePlan(b, Seen{Group: g, Image: image, Now: clock()}).Start
 	main := j.Spec.Template.Spec.Containers[0]
 	assert.Equal(t, "pingcap/br:v8.5.7", main.Image)
 	for _, arg := range []string{
@@ -379,7 +379,7 @@ func TestBR04ThreadsAreThoseOfTheSpec(t *testing.T) {
 	for _, run := range []v1alpha1.Run{b, r} {
 		command := func(threads *v1alpha1.LogicalRun) runner.Command {
 			b.Spec.Logical, r.Spec.Logical = threads, threads
-			main := Make(run, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0]
+			main := MakePlan(run, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0]
 			c, err := runner.Parse(append(main.Command[1:], main.Args...))
 			require.NoError(t, err)
 			return c
@@ -391,23 +391,23 @@ func TestBR04ThreadsAreThoseOfTheSpec(t *testing.T) {
 }
 
 func TestBR01AnotherPhysicalRunIsWaitedFor(t *testing.T) {
-	first := Make(physical(), Seen{Group: group(), Image: image, Now: clock()}).Start
+	first := MakePlan(physical(), Seen{Group: group(), Image: image, Now: clock()}).Start
 	b := physical()
 	b.Name, b.UID = "tuesday", "u9"
 	others := []*batchv1.Job{first}
-	p := Make(b, Seen{Group: group(), Image: image, Now: clock(), Others: others})
+	p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock(), Others: others})
 	assert.Nil(t, p.Start)
 	assert.Equal(t, v1alpha1.ReasonWaitingForRun, p.Outcome.Reason)
 	assert.Contains(t, p.Outcome.Message, "Job monday-backup-1 belongs to another physical run of the cluster")
 	logical := toS3()
 	logical.UID, logical.Spec.CleanupPolicy = "u8", v1alpha1.CleanupRetain
-	assert.NotNil(t, Make(logical, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start)
-	assert.NotNil(t, Make(physical(), Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start, "its own is none of another")
+	assert.NotNil(t, MakePlan(logical, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start)
+	assert.NotNil(t, MakePlan(physical(), Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start, "its own is none of another")
 
 	first.DeletionTimestamp = &metav1.Time{Time: clock()}
-	assert.Nil(t, Make(b, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start, "its pod may still run")
+	assert.Nil(t, MakePlan(b, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start, "its pod may still run")
 	first.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
-	assert.NotNil(t, Make(b, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start)
+	assert.NotNil(t, MakePlan(b, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start)
 }
 
 func TestBR01ARestoreTakesTheTypeOfItsBackup(t *testing.T) {
@@ -415,33 +415,33 @@ func TestBR01ARestoreTakesTheTypeOfItsBackup(t *testing.T) {
 	source.Status.State = v1alpha1.RunComplete
 	r := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Name: "back", Namespace: "db", UID: "u2"}}
 	r.Spec.TiDBGroup.Name, r.Spec.From.Backup = "basic-tidb", &v1alpha1.LocalReference{Name: "monday"}
-	j := Make(r, Seen{Group: group(), Image: image, Now: clock(), Source: source}).Start
+	j := MakePlan(r, Seen{Group: group(), Image: image, Now: clock(), Source: source}).Start
 	assert.Equal(t, "pingcap/br:v8.5.7", j.Spec.Template.Spec.Containers[0].Image)
 	source.Spec.Type, r.Spec.Physical = v1alpha1.BackupLogical, &v1alpha1.PhysicalRun{}
-	p := Make(r, Seen{Group: group(), Image: image, Now: clock(), Source: source})
+	p := MakePlan(r, Seen{Group: group(), Image: image, Now: clock(), Source: source})
 	assert.Nil(t, p.Start)
 	assert.Equal(t, "spec.physical says how BR works, and Backup monday was not made by it: remove spec.physical", p.Outcome.Message)
 	source.Spec.Type, r.Spec.Physical, r.Spec.Logical = v1alpha1.BackupPhysical, nil, &v1alpha1.LogicalRun{}
-	p = Make(r, Seen{Group: group(), Image: image, Now: clock(), Source: source})
+	p = MakePlan(r, Seen{Group: group(), Image: image, Now: clock(), Source: source})
 	assert.Nil(t, p.Start)
 	assert.Equal(t, "spec.logical says how TiDB Lightning works, and BR made Backup monday: remove spec.logical", p.Outcome.Message)
 	r.Spec.Logical, r.Spec.From = nil, v1alpha1.RestoreSource{Storage: &source.Spec.Storage, Folder: "monday"}
-	assert.Equal(t, "pingcap/tidb-lightning:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
+	assert.Equal(t, "pingcap/tidb-lightning:v8.5.7", MakePlan(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
 	r.Spec.Type = v1alpha1.BackupPhysical
-	assert.Equal(t, "pingcap/br:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
+	assert.Equal(t, "pingcap/br:v8.5.7", MakePlan(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
 }
 
 func TestBR04AGroupThatLetsNoClientInIsRestoredIntoAndNotCopied(t *testing.T) {
 	g := group()
 	g.Close()
 	g.Status.Endpoint = ""
-	p := Make(fromPVC(), Seen{Group: g, Image: image, Now: clock()})
+	p := MakePlan(fromPVC(), Seen{Group: g, Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	assert.Subset(t, p.Start.Spec.Template.Spec.Containers[0].Args, []string{"--host=basic-tidb-peer.db.svc", "--port=4000"})
 
 	b := toS3()
 	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
-	p = Make(b, Seen{Group: g, Image: image, Now: clock()})
+	p = MakePlan(b, Seen{Group: g, Image: image, Now: clock()})
 	assert.Nil(t, p.Start, "what is in it may be a part of a backup")
 	assert.Equal(t, v1alpha1.ReasonWaitingForTiDBGroup, p.Outcome.Reason)
 	assert.Contains(t, p.Outcome.Message, "lets no client in (spec.service.closed)")
@@ -452,7 +452,7 @@ func TestBR04AGroupThatLetsNoClientInIsRestoredIntoAndNotCopied(t *testing.T) {
 func TestBR04ProgressIsWrittenAtMostEveryTenSeconds(t *testing.T) {
 	b := toS3()
 	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
-	job := Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	job := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
 	job.UID = "j1"
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: job.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}}
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
@@ -467,7 +467,7 @@ func TestBR04ProgressIsWrittenAtMostEveryTenSeconds(t *testing.T) {
 		meter.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		seen.Progress = &progress.Report{}
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), seen.Progress))
-		p := Make(b, seen)
+		p := MakePlan(b, seen)
 		assert.GreaterOrEqual(t, p.Outcome.After, 10*time.Second, "when it looks again by itself")
 		b.Status.RunStatus = p.Status
 		text, err := json.Marshal(p.Status)
@@ -483,27 +483,27 @@ func TestBR04ProgressIsWrittenAtMostEveryTenSeconds(t *testing.T) {
 func TestARunThatGoesOnSaysHowFarItIs(t *testing.T) {
 	b := toS3()
 	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
-	started := Make(b, Seen{Group: group(), Image: image, Now: clock()})
+	started := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()})
 	job := started.Start
 	job.UID = "j1"
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: job.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}}
 	seen := Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{job}, Pods: []*corev1.Pod{pod}}
-	assert.Empty(t, Telling(b, seen))
+	assert.Empty(t, ProgressAddress(b, seen))
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
-	assert.Equal(t, "10.0.0.1", Telling(b, seen))
+	assert.Equal(t, "10.0.0.1", ProgressAddress(b, seen))
 	at := clock().Add(time.Hour)
 	seen.Progress = &progress.Report{Percent: 44.6, Completion: &at}
-	p := Make(b, seen)
+	p := MakePlan(b, seen)
 	assert.Equal(t, "45%", p.Status.Progress)
 	assert.Equal(t, at, p.Status.EstimatedCompletionTime.Time)
 	assert.Equal(t, progress.Every, p.Outcome.After)
 
 	b.Status.RunStatus, seen.Progress = p.Status, nil
-	p = Make(b, seen)
+	p = MakePlan(b, seen)
 	assert.Equal(t, "45%", p.Status.Progress, "it has not answered")
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock())}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"bytes":1}`}}}}
-	p = Make(b, seen)
+	p = MakePlan(b, seen)
 	assert.Equal(t, v1alpha1.RunComplete, p.Status.State)
 	assert.Empty(t, p.Status.Progress)
 	assert.Nil(t, p.Status.EstimatedCompletionTime)

@@ -18,19 +18,19 @@ func untilOf(r *v1alpha1.Restore) string {
 	if r.Spec.PointInTime == nil {
 		return ""
 	}
-	return strconv.FormatUint(result.TSO(r.Spec.PointInTime.Time), 10)
+	return strconv.FormatUint(result.TSOFromTime(r.Spec.PointInTime.Time), 10)
 }
 
-// point are the files of the backup that is restored before a log, and of the log. The Backup
+// pointInTimeFiles are the files of the backup that is restored before a log, and of the log. The Backup
 // stands in status before it is read, so that retention leaves it.
-func (p *planner) point(r *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
+func (p *planner) pointInTimeFiles(r *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
 	l := p.seen.Log
 	if l == nil {
-		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage, spec.from.folder and spec.from.logFolder", r.Spec.From.LogBackup.Name))
+		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage, spec.from.folder and spec.from.logFolder", r.Spec.From.LogBackup.Name))
 	}
 	end, known := result.ParseTSO(l.Status.Checkpoint)
 	if !known {
-		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, "LogBackup "+l.Name+" has no checkpoint yet")
+		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, "LogBackup "+l.Name+" has no checkpoint yet")
 	}
 	until, asked := result.ParseTSO(untilOf(r))
 	if !asked {
@@ -38,20 +38,20 @@ func (p *planner) point(r *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
 	}
 	switch {
 	case until > end && l.Status.State == v1alpha1.RunRunning:
-		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s has reached %s, and spec.pointInTime is %s", l.Name, result.Moment(end), result.Moment(until)))
+		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s has reached %s, and spec.pointInTime is %s", l.Name, result.FormatMoment(end), result.FormatMoment(until)))
 	case until > end:
-		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonLogGap, fmt.Sprintf("spec.pointInTime %s is after the end of LogBackup %s: delete the Restore, and create one with a pointInTime that is not after %s", result.Moment(until), l.Name, result.Moment(end)))
+		return jobtemplate.Files{}, p.stallRun(v1alpha1.ReasonLogGap, fmt.Sprintf("spec.pointInTime %s is after the end of LogBackup %s: delete the Restore, and create one with a pointInTime that is not after %s", result.FormatMoment(until), l.Name, result.FormatMoment(end)))
 	}
-	b := p.newest(l, until)
+	b := p.findNewestBackup(l, until)
 	switch {
 	case b == nil:
-		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonLogGap, fmt.Sprintf("no complete Backup of type Physical and of all tables lies in the bucket of LogBackup %s that shows its cluster between %s, where the log begins, and %s: delete the Restore, and create one with another pointInTime", l.Name, result.Moment(beginOf(l)), result.Moment(until)))
+		return jobtemplate.Files{}, p.stallRun(v1alpha1.ReasonLogGap, fmt.Sprintf("no complete Backup of type Physical and of all tables lies in the bucket of LogBackup %s that shows its cluster between %s, where the log begins, and %s: delete the Restore, and create one with another pointInTime", l.Name, result.FormatMoment(beginOf(l)), result.FormatMoment(until)))
 	case p.plan.Backup != b.Name:
 		p.plan.Backup = b.Name
-		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonCreating, "Backup "+b.Name+" is restored before the log")
+		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonCreating, "Backup "+b.Name+" is restored before the log")
 	}
-	f := jobtemplate.Of(b)
-	f.Log = &jobtemplate.Log{Folder: jobtemplate.OfLog(l).Path(), UID: string(l.UID), Until: strconv.FormatUint(until, 10)}
+	f := jobtemplate.FilesOf(b)
+	f.Log = &jobtemplate.Log{Folder: jobtemplate.FilesOfLog(l).Path(), UID: string(l.UID), Until: strconv.FormatUint(until, 10)}
 	return f, step.Done()
 }
 
@@ -62,14 +62,14 @@ func beginOf(l *v1alpha1.LogBackup) uint64 {
 	return max(start, truncated)
 }
 
-// newest returns the newest Backup that a log goes on from and that shows its cluster not after
+// findNewestBackup returns the newest Backup that a log goes on from and that shows its cluster not after
 // a time stamp; nil if there is none. One that was chosen before stays.
-func (p *planner) newest(l *v1alpha1.LogBackup, until uint64) *v1alpha1.Backup {
+func (p *planner) findNewestBackup(l *v1alpha1.LogBackup, until uint64) *v1alpha1.Backup {
 	var out *v1alpha1.Backup
 	best := uint64(0)
 	for _, b := range p.seen.Backups {
 		at, known := result.ParseTSO(b.Status.TSO)
-		if !known || at > until || at < beginOf(l) || b.DeletionTimestamp != nil || !isFull(b) || !sameBucket(b, l) || b.Spec.TiDBGroup != l.Spec.TiDBGroup {
+		if !known || at > until || at < beginOf(l) || b.DeletionTimestamp != nil || !isFull(b) || !hasSameAccess(b, l) || b.Spec.TiDBGroup != l.Spec.TiDBGroup {
 			continue
 		}
 		if b.Name == p.plan.Backup {
@@ -87,9 +87,9 @@ func isFull(b *v1alpha1.Backup) bool {
 	return b.Status.State == v1alpha1.RunComplete && b.Spec.Type == v1alpha1.BackupPhysical && len(b.Spec.Databases)+len(b.Spec.Tables)+len(b.Spec.Filters) == 0
 }
 
-// sameBucket reports whether a Backup and a log are reached in the same way: BR takes one set of
+// hasSameAccess reports whether a Backup and a log are reached in the same way: BR takes one set of
 // credentials.
-func sameBucket(b *v1alpha1.Backup, l *v1alpha1.LogBackup) bool {
+func hasSameAccess(b *v1alpha1.Backup, l *v1alpha1.LogBackup) bool {
 	one, other := bucketOf(b.Spec.Storage), bucketOf(l.Spec.Storage)
 	return one != (bucket{}) && one == other
 }
@@ -112,8 +112,8 @@ func bucketOf(s v1alpha1.Storage) bucket {
 	return bucket{}
 }
 
-// logged returns a LogBackup whose task writes the cluster that a Restore is to write.
-func (p *planner) logged() *v1alpha1.LogBackup {
+// findActiveLog returns a LogBackup whose task writes the cluster that a Restore is to write.
+func (p *planner) findActiveLog() *v1alpha1.LogBackup {
 	if p.run.RunKind() != v1alpha1.KindRestore {
 		return nil
 	}

@@ -64,7 +64,7 @@ func TestBR01AMomentIsRestoredFromTheNewestFullBackupBeforeIt(t *testing.T) {
 			if of.change != nil {
 				of.change(l, &seen)
 			}
-			p := Make(r, seen)
+			p := MakePlan(r, seen)
 			require.Nil(t, p.Start, "what is read stands in status first")
 			assert.Equal(t, of.want, p.Backup)
 			if of.want == "" {
@@ -73,7 +73,7 @@ func TestBR01AMomentIsRestoredFromTheNewestFullBackupBeforeIt(t *testing.T) {
 				return
 			}
 			r.Status.Backup, r.Status.RunStatus = p.Backup, p.Status
-			p = Make(r, seen)
+			p = MakePlan(r, seen)
 			if of.words != "" {
 				assert.Nil(t, p.Start)
 				assert.Contains(t, p.Outcome.Message, of.words)
@@ -97,7 +97,7 @@ func TestBR01AMomentIsRestoredFromTheNewestFullBackupBeforeIt(t *testing.T) {
 func TestBR01AChosenBackupStays(t *testing.T) {
 	r := toMoment(40)
 	r.Status.Backup = "old"
-	p := Make(r, Seen{Group: group(), Image: image, Now: clock(), Log: running(), Backups: []*v1alpha1.Backup{full("fresh", 30, nil), full("old", 10, nil)}})
+	p := MakePlan(r, Seen{Group: group(), Image: image, Now: clock(), Log: running(), Backups: []*v1alpha1.Backup{full("fresh", 30, nil), full("old", 10, nil)}})
 	require.NotNil(t, p.Start)
 	assert.Contains(t, p.Start.Spec.Template.Spec.Containers[0].Args, "--folder=full/old")
 }
@@ -106,7 +106,7 @@ func TestBR01AMomentIsRestoredWithoutItsObjects(t *testing.T) {
 	r := toMoment(40)
 	r.Spec.From = v1alpha1.RestoreSource{Storage: toS3().Spec.Storage.DeepCopy(), Folder: "sunday", LogFolder: "pitr"}
 	r.Spec.Type = v1alpha1.BackupPhysical
-	p := Make(r, Seen{Group: group(), Image: image, Now: clock()})
+	p := MakePlan(r, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	args := p.Start.Spec.Template.Spec.Containers[0].Args
 	assert.Contains(t, args, "--log-folder=a/b/pitr")

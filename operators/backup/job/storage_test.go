@@ -43,7 +43,7 @@ func TestBR01HowBucketsAreReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := toRetained()
 			b.Spec.Storage, b.Spec.ServiceAccountName = of.storage, "copier"
-			p := Make(b, Seen{Group: group(), Image: image, Now: clock()})
+			p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()})
 			require.NotNil(t, p.Start)
 			assert.Equal(t, of.location, p.Status.Location)
 			pod := p.Start.Spec.Template
@@ -79,6 +79,6 @@ func TestBR01ALogGoesOnFromABackupOfTheSameBucket(t *testing.T) {
 		{v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "a", Container: "c"}}, v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "b", Container: "c"}}, false},
 	} {
 		b.Spec.Storage, l.Spec.Storage = c.one, c.other
-		assert.Equal(t, c.same, sameBucket(b, l))
+		assert.Equal(t, c.same, hasSameAccess(b, l))
 	}
 }

@@ -21,21 +21,21 @@ type Files struct {
 // the time stamp to restore to, empty for its last.
 type Log struct{ Folder, UID, Until string }
 
-// Of are the files of a Backup.
-func Of(b *v1alpha1.Backup) Files {
+// FilesOf are the files of a Backup.
+func FilesOf(b *v1alpha1.Backup) Files {
 	return Files{Storage: b.Spec.Storage, Folder: b.Name, UID: string(b.UID), Physical: b.Spec.Type == v1alpha1.BackupPhysical}
 }
 
-// OfLog are those of a LogBackup.
-func OfLog(l *v1alpha1.LogBackup) Files {
+// FilesOfLog are those of a LogBackup.
+func FilesOfLog(l *v1alpha1.LogBackup) Files {
 	return Files{Storage: l.Spec.Storage, Folder: l.Name, UID: string(l.UID), Physical: true}
 }
 
 // Path is the folder in the bucket or on the volume.
-func (f Files) Path() string { return f.Below(f.Folder) }
+func (f Files) Path() string { return f.FolderPath(f.Folder) }
 
-// Below is a folder in the bucket or on the volume.
-func (f Files) Below(folder string) string {
+// FolderPath is a folder in the bucket or on the volume.
+func (f Files) FolderPath(folder string) string {
 	switch s := f.Storage; {
 	case s.S3 != nil:
 		return path.Join(s.S3.Prefix, folder)

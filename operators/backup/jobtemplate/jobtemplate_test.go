@@ -84,7 +84,7 @@ func TestBR04WhereTheDatabaseIsReached(t *testing.T) {
 		"nowhere, before the group has one":    {group("", false, ""), "", ""},
 		"by a load balancer's address of IPv6": {group("[2001:db8::1]:4000", false, ""), "2001:db8::1", "4000"},
 	} {
-		host, port := Address(c.group)
+		host, port := DatabaseAddress(c.group)
 		assert.Equal(t, [2]string{c.host, c.port}, [2]string{host, port}, name)
 	}
 }

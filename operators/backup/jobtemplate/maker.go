@@ -29,7 +29,7 @@ type maker struct {
 
 // newMaker begins a Job with what all have in common.
 func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
-	labels := Labels(run)
+	labels := RunLabels(run)
 	labels[v1alpha1.LabelComponent] = component
 	annotations := map[string]string{v1alpha1.AnnotationRun: run.RunKind() + "/" + run.GetName()}
 	job := &batchv1.Job{
@@ -51,7 +51,7 @@ func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
 	as.RunAsUser, as.RunAsGroup, as.FSGroup = ptr.To[int64](user), ptr.To[int64](user), ptr.To[int64](user)
 	as.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
 	m.main = &corev1.Container{
-		Name: Container, ImagePullPolicy: corev1.PullIfNotPresent, SecurityContext: workload.Unprivileged(false),
+		Name: Container, ImagePullPolicy: corev1.PullIfNotPresent, SecurityContext: workload.UnprivilegedContext(false),
 		Args: []string{"--result=" + corev1.TerminationMessagePathDefault},
 	}
 	return m
@@ -72,9 +72,9 @@ func (m *maker) mount(name, at string, source corev1.VolumeSource, readOnly bool
 	m.main.VolumeMounts = append(m.main.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at, ReadOnly: readOnly})
 }
 
-// reach gives the container the storage. A Secret may be missing: the program says so,
+// mountStorage gives the container the storage. A Secret may be missing: the program says so,
 // where a pod would only hang.
-func (m *maker) reach(f Files, readOnly bool) {
+func (m *maker) mountStorage(f Files, readOnly bool) {
 	add := func(args ...string) { m.main.Args = append(m.main.Args, args...) }
 	add("--folder="+f.Path(), "--uid="+f.UID)
 	if s := f.Storage.S3; s != nil {
@@ -82,7 +82,7 @@ func (m *maker) reach(f Files, readOnly bool) {
 		if s.Endpoint != "" {
 			add("--endpoint=" + s.Endpoint)
 		}
-		m.credentials(s.Secret)
+		m.mountCredentials(s.Secret)
 		if ca := s.CASecret; ca != nil {
 			add("--storage-ca="+path.Join(authorityDir, v1alpha1.TLSKeyCA), "--storage-ca-of="+workload.KeyText(ca))
 			m.mount("storage-ca", authorityDir, workload.KeyVolume(ca, v1alpha1.TLSKeyCA), true)
@@ -90,11 +90,11 @@ func (m *maker) reach(f Files, readOnly bool) {
 	}
 	if s := f.Storage.GCS; s != nil {
 		add("--provider=gcs", "--bucket="+s.Bucket)
-		m.credentials(s.Secret)
+		m.mountCredentials(s.Secret)
 	}
 	if s := f.Storage.Azblob; s != nil {
 		add("--provider=azblob", "--account="+s.Account, "--bucket="+s.Container)
-		m.credentials(&s.Secret)
+		m.mountCredentials(&s.Secret)
 	}
 	if s := f.Storage.PVC; s != nil {
 		add("--volume=" + volumeDir)
@@ -102,8 +102,8 @@ func (m *maker) reach(f Files, readOnly bool) {
 	}
 }
 
-// credentials mounts the Secret of a bucket; nil for one that is reached by the pod's identity.
-func (m *maker) credentials(secret *v1alpha1.LocalReference) {
+// mountCredentials mounts the Secret of a bucket; nil for one that is reached by the pod's identity.
+func (m *maker) mountCredentials(secret *v1alpha1.LocalReference) {
 	if secret == nil {
 		return
 	}
@@ -111,9 +111,9 @@ func (m *maker) credentials(secret *v1alpha1.LocalReference) {
 	m.mount("storage", KeysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret.Name, Optional: ptr.To(true)}}, true)
 }
 
-// Address is where the database is connected to; empty if it is not known. A group that lets no
+// DatabaseAddress is where the database is connected to; empty if it is not known. A group that lets no
 // client in is reached by the Service of its servers.
-func Address(g *v1alpha1.TiDBGroup) (host, port string) {
+func DatabaseAddress(g *v1alpha1.TiDBGroup) (host, port string) {
 	if g.IsClosed() {
 		return names.ServiceHost(names.PeerService(g.Name), g.Namespace, g.Spec.ClusterDomain), strconv.Itoa(int(v1alpha1.PortTiDB))
 	}
@@ -121,9 +121,9 @@ func Address(g *v1alpha1.TiDBGroup) (host, port string) {
 	return host, port
 }
 
-// login gives the container the database, and what its servers are known by.
-func (m *maker) login(l v1alpha1.Login, g *v1alpha1.TiDBGroup) {
-	host, port := Address(g)
+// setLogin gives the container the database, and what its servers are known by.
+func (m *maker) setLogin(l v1alpha1.Login, g *v1alpha1.TiDBGroup) {
+	host, port := DatabaseAddress(g)
 	m.main.Args = append(m.main.Args, "--host="+host, "--port="+port, fmt.Sprintf("--status-port=%d", v1alpha1.PortTiDBStatus), "--user="+cmp.Or(l.User, root))
 	if ref := l.PasswordSecret; ref != nil {
 		m.main.Args = append(m.main.Args, "--password="+path.Join(passwordDir, password), "--password-of="+workload.KeyText(ref))
@@ -135,13 +135,13 @@ func (m *maker) login(l v1alpha1.Login, g *v1alpha1.TiDBGroup) {
 	}
 }
 
-// alone says that of one cluster one such Job runs at a time.
-func (m *maker) alone(g *v1alpha1.TiDBGroup) {
+// labelPhysical says that of one cluster one such Job runs at a time.
+func (m *maker) labelPhysical(g *v1alpha1.TiDBGroup) {
 	m.job.Labels[v1alpha1.LabelPhysicalOf], m.job.Spec.Template.Labels[v1alpha1.LabelPhysicalOf] = g.PDGroupName(), g.PDGroupName()
 }
 
-// lead gives the container PD, for BR, which connects as the group's servers do.
-func (m *maker) lead(how v1alpha1.PhysicalRun, g *v1alpha1.TiDBGroup) {
+// setPD gives the container PD, for BR, which connects as the group's servers do.
+func (m *maker) setPD(how v1alpha1.PhysicalRun, g *v1alpha1.TiDBGroup) {
 	add := func(args ...string) { m.main.Args = append(m.main.Args, args...) }
 	add(fmt.Sprintf("--pd=%s://%s:%d", v1alpha1.SpecScheme(g), names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient))
 	if secret := v1alpha1.ClusterSecretName(g); secret != "" {
@@ -159,9 +159,9 @@ func (m *maker) lead(how v1alpha1.PhysicalRun, g *v1alpha1.TiDBGroup) {
 	}
 }
 
-// bring has an init container of the operator's image copy the program into the pod, and
+// addTool has an init container of the operator's image copy the program into the pod, and
 // runs it in the tool's image.
-func (m *maker) bring(image string, t tool, g *v1alpha1.TiDBGroup, of v1alpha1.RunPod) {
+func (m *maker) addTool(image string, t tool, g *v1alpha1.TiDBGroup, of v1alpha1.RunPod) {
 	m.mount("program", programDir, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, true)
 	m.mount("scratch", scratchDir, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, false)
 	m.pod.InitContainers = []corev1.Container{{
@@ -170,7 +170,7 @@ func (m *maker) bring(image string, t tool, g *v1alpha1.TiDBGroup, of v1alpha1.R
 		// A quota wants to know of each container, and counts the larger.
 		Resources:       workload.ContainerResources(of.Resources),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "program", MountPath: programDir}},
-		SecurityContext: workload.Unprivileged(false),
+		SecurityContext: workload.UnprivilegedContext(false),
 	}}
 	m.pod.ImagePullSecrets = workload.PullSecrets(&g.Spec.ComponentSpec)
 	m.main.Image = cmp.Or(of.Image, t.image+":"+g.Spec.Version)
@@ -181,7 +181,7 @@ func (m *maker) bring(image string, t tool, g *v1alpha1.TiDBGroup, of v1alpha1.R
 	m.main.Resources = workload.ContainerResources(of.Resources)
 }
 
-func (m *maker) choose(flag string, values []string) {
+func (m *maker) addFlags(flag string, values []string) {
 	for _, value := range values {
 		// Kubernetes would look for a variable.
 		m.main.Args = append(m.main.Args, flag+strings.ReplaceAll(value, "$(", "$$("))

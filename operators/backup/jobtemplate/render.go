@@ -69,8 +69,8 @@ func toolOf(kind string, physical bool) tool {
 // ComponentOf is what the Jobs of a kind are labelled with, but for those that delete files.
 func ComponentOf(kind string) string { return toolOf(kind, false).component }
 
-// Labels are those of a run's Jobs and pods, but for the component.
-func Labels(run v1alpha1.Run) map[string]string {
+// RunLabels are those of a run's Jobs and pods, but for the component.
+func RunLabels(run v1alpha1.Run) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelRun: string(run.GetUID())}
 }
 
@@ -92,23 +92,23 @@ func Render(run v1alpha1.Run, f Files, g *v1alpha1.TiDBGroup, image string, atte
 	t := toolOf(run.RunKind(), f.Physical)
 	m := newMaker(run, t.component, attempt)
 	m.job.Labels[v1alpha1.LabelCluster], m.job.Spec.Template.Labels[v1alpha1.LabelCluster] = g.PDGroupName(), g.PDGroupName()
-	m.bring(image, t, g, run.GetRunPod())
-	m.reach(f, run.RunKind() == v1alpha1.KindRestore)
-	m.login(run.GetLogin(), g)
+	m.addTool(image, t, g, run.GetRunPod())
+	m.mountStorage(f, run.RunKind() == v1alpha1.KindRestore)
+	m.setLogin(run.GetLogin(), g)
 	m.main.Args = append(m.main.Args, fmt.Sprintf("--progress=:%d", progress.Port))
 	if f.Physical {
-		m.alone(g)
-		m.lead(run.GetPhysical(), g)
+		m.labelPhysical(g)
+		m.setPD(run.GetPhysical(), g)
 	} else if threads := run.GetLogical().Threads; threads != nil {
 		m.main.Args = append(m.main.Args, fmt.Sprintf("--threads=%d", *threads))
 	}
 	switch of := run.(type) {
 	case *v1alpha1.Backup:
-		m.choose("--database=", of.Spec.Databases)
-		m.choose("--table=", of.Spec.Tables)
-		m.choose("--filter=", of.Spec.Filters)
+		m.addFlags("--database=", of.Spec.Databases)
+		m.addFlags("--table=", of.Spec.Tables)
+		m.addFlags("--filter=", of.Spec.Filters)
 	case *v1alpha1.Restore:
-		m.choose("--filter=", of.Spec.Filters)
+		m.addFlags("--filter=", of.Spec.Filters)
 		m.main.Args = append(m.main.Args, fmt.Sprintf("--allow-non-empty=%t", of.Spec.AllowNonEmpty))
 		if f.Log != nil {
 			m.main.Args = append(m.main.Args, "--log-folder="+f.Log.Folder, "--log-uid="+f.Log.UID, "--until="+f.Log.Until)
@@ -131,9 +131,9 @@ func RenderLog(l *v1alpha1.LogBackup, to Task, g *v1alpha1.TiDBGroup, image stri
 	m.job.Labels[v1alpha1.LabelCluster], m.job.Spec.Template.Labels[v1alpha1.LabelCluster] = g.PDGroupName(), g.PDGroupName()
 	m.job.Annotations[v1alpha1.AnnotationRunGeneration] = strconv.FormatInt(l.Generation, 10)
 	m.job.Spec.ActiveDeadlineSeconds = ptr.To[int64](logDeadline)
-	m.bring(image, t, g, l.Spec.RunPod)
-	m.reach(OfLog(l), false)
-	m.lead(l.GetPhysical(), g)
+	m.addTool(image, t, g, l.Spec.RunPod)
+	m.mountStorage(FilesOfLog(l), false)
+	m.setPD(l.GetPhysical(), g)
 	m.main.Args = append(m.main.Args, "--task="+TaskName(l), "--state="+string(to.State), "--begun="+l.Status.TaskStart)
 	if to.Truncate > 0 && to.State != v1alpha1.LogStopped {
 		m.main.Args = append(m.main.Args, fmt.Sprintf("--truncate=%d", to.Truncate))
@@ -160,6 +160,6 @@ func RenderClean(run v1alpha1.Run, f Files, image string) *batchv1.Job {
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("256Mi")},
 	}
-	m.reach(f, false)
+	m.mountStorage(f, false)
 	return m.finish(run.GetRunPod())
 }

@@ -18,7 +18,7 @@ const patience = time.Second
 type Client struct{ http *http.Client }
 
 // NewClient returns a Client.
-func NewClient() *Client { return &Client{http: httpclient.New(httpclient.Transport(""))} }
+func NewClient() *Client { return &Client{http: httpclient.New(httpclient.NewTransport(""))} }
 
 // Ask asks the pod at an address; nil if it tells nothing. Nothing depends on the answer.
 func (c *Client) Ask(ctx context.Context, ip string) (*Report, error) {
@@ -38,7 +38,7 @@ func (c *Client) Ask(ctx context.Context, ip string) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the progress of %s: %w", ip, err)
 	}
-	if report, is := read(text); is && answer.StatusCode == http.StatusOK {
+	if report, is := parseReport(text); is && answer.StatusCode == http.StatusOK {
 		return &report, nil
 	}
 	return nil, nil

@@ -43,7 +43,7 @@ func (m *Meter) Write(p []byte) (int, error) {
 		if end < 0 {
 			break
 		}
-		m.take(m.line[:end])
+		m.readLine(m.line[:end])
 		m.line = m.line[end+1:]
 	}
 	if len(m.line) > maxLine {
@@ -52,8 +52,8 @@ func (m *Meter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take reads a line.
-func (m *Meter) take(line []byte) {
+// readLine reads a line.
+func (m *Meter) readLine(line []byte) {
 	found := m.progress.FindSubmatch(line)
 	now := m.Now()
 	if found == nil || m.known && now.Sub(m.told) < Every {

@@ -28,8 +28,8 @@ type Report struct {
 // Text is what status says of it.
 func (r Report) Text() string { return fmt.Sprintf("%.0f%%", r.Percent) }
 
-// read reads a report. Whatever runs in a pod may have written it.
-func read(text []byte) (Report, bool) {
+// parseReport reads a report. Whatever runs in a pod may have written it.
+func parseReport(text []byte) (Report, bool) {
 	var out Report
 	if json.Unmarshal(text, &out) != nil || out.Percent < 0 || out.Percent > whole {
 		return Report{}, false

@@ -49,8 +49,8 @@ type Log struct {
 	Truncated  string `json:"truncated,omitempty"`
 }
 
-// valid reports whether a log backup reports what one can.
-func (l *Log) valid() bool {
+// isValid reports whether a log backup reports what one can.
+func (l *Log) isValid() bool {
 	return l == nil || slices.Contains([]string{TaskRunning, TaskPaused, TaskStopped}, l.Task) &&
 		isTSO(l.Start) && isTSO(l.Checkpoint) && isTSO(l.Truncated)
 }
@@ -65,16 +65,16 @@ func isTSO(text string) bool {
 // have written it.
 func Read(text string) (Result, bool) {
 	var out Result
-	if len(text) > maxText || json.Unmarshal([]byte(text), &out) != nil || out.Bytes < 0 || !isTSO(out.TSO) || !out.Log.valid() {
+	if len(text) > maxText || json.Unmarshal([]byte(text), &out) != nil || out.Bytes < 0 || !isTSO(out.TSO) || !out.Log.isValid() {
 		return Result{}, false
 	}
-	out.Message = Line(out.Message)
+	out.Message = OneLine(out.Message)
 	return out, true
 }
 
 // Encode writes a result.
 func (r Result) Encode() ([]byte, error) {
-	r.Message = Line(r.Message)
+	r.Message = OneLine(r.Message)
 	out, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
@@ -82,8 +82,8 @@ func (r Result) Encode() ([]byte, error) {
 	return out, nil
 }
 
-// Line makes of a text one line that is not too long.
-func Line(text string) string {
+// OneLine makes of a text one line that is not too long.
+func OneLine(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 	if utf8.RuneCountInString(text) > maxMessage {
 		text = string([]rune(text)[:maxMessage-1]) + "…"

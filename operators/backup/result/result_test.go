@@ -14,7 +14,7 @@ func TestBR04AResultIsReadAsItWasWritten(t *testing.T) {
 	require.NoError(t, err)
 	got, is := Read(string(text))
 	require.True(t, is)
-	assert.Equal(t, Line(r.Message), got.Message)
+	assert.Equal(t, OneLine(r.Message), got.Message)
 	got.Message = r.Message
 	assert.Equal(t, r, got)
 }

@@ -50,7 +50,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	m := storage.Marker{UID: c.UID, Server: server}
 	if c.Cluster.PD != "" {
 		var at uint64
-		at, err = database.Position(ctx, db)
+		at, err = database.CurrentTSO(ctx, db)
 		m.Physical, m.TSO = true, strconv.FormatUint(at, 10)
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
@@ -65,7 +65,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 		m, err = c.dump(ctx, p, log, m, password)
 	}
 	if err != nil {
-		out := failure.Result(err, v1alpha1.ReasonRunFailed, true, password, p.Secret)
+		out := failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret)
 		return out, errors.Join(errBegun, c.removeAfter(p))
 	}
 	return resultOfMarker(&m), nil
@@ -124,7 +124,7 @@ func (c Command) dumpArgs(to, password string) []string {
 func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
 	text, err := p.Blobs.ReadAll(ctx, p.Folder+"/"+storage.DataFolder+"/metadata")
 	if err != nil {
-		return "", p.Told("read metadata in", err)
+		return "", p.WrapError("read metadata in", err)
 	}
 	found := regexp.MustCompile(`(?m)^\s*Pos: (\d+)$`).FindSubmatch(text)
 	if found == nil {

@@ -22,7 +22,7 @@ type server struct{ dir, url string }
 // serve starts a server with a bucket until the test ends.
 func serve(t *testing.T) server {
 	t.Helper()
-	s := objectstore.Bucket(t, objectstore.Server{Address: loopback.Address(t), AccessKey: access, SecretKey: secret}, "copies")
+	s := objectstore.StartWithBucket(t, objectstore.Server{Address: loopback.Address(t), AccessKey: access, SecretKey: secret}, "copies")
 	return server{dir: s.Dir, url: s.URL()}
 }
 

@@ -93,7 +93,7 @@ func (m *many) Set(value string) error {
 // Parse reads a command line without the program's name.
 func Parse(args []string) (Command, error) {
 	var c Command
-	line, err := hook.ParseLine(args, []string{VerbBackup, VerbRestore, VerbClean, VerbLog}, c.flags)
+	line, err := hook.ParseLine(args, []string{VerbBackup, VerbRestore, VerbClean, VerbLog}, c.addFlags)
 	c.Line = line
 	if err != nil || line.Verb == "install" {
 		return c, err
@@ -120,7 +120,7 @@ func Parse(args []string) (Command, error) {
 	return c, nil
 }
 
-func (c *Command) flags(set *flag.FlagSet) {
+func (c *Command) addFlags(set *flag.FlagSet) {
 	set.StringVar(&c.Storage.Volume, "volume", "", "folder that a volume is mounted at")
 	set.StringVar(&c.Storage.Provider, "provider", storage.ProviderS3, "s3, gcs or azblob")
 	set.StringVar(&c.Storage.Account, "account", "", "account of Azure")

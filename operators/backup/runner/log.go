@@ -51,12 +51,12 @@ type logTask struct {
 // keepLog brings the task of a LogBackup to what it is to be, and says how far it is. Doing it
 // again does nothing more: each time what is there is looked at first.
 func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, error) {
-	own, err := c.task(ctx, log)
+	own, err := c.fetchTask(ctx, log)
 	if err != nil {
 		return result.Result{}, err
 	}
-	failed := own.failed()
-	if err := c.bring(ctx, log, own); err != nil {
+	failed := own.listErrors()
+	if err := c.changeTask(ctx, log, own); err != nil {
 		return result.Result{}, err
 	}
 	out := result.Result{Log: &result.Log{Task: result.TaskStopped}}
@@ -67,12 +67,12 @@ func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, err
 		out.Log.Truncated = c.Log.Truncate
 	}
 	if c.Log.State != result.TaskStopped {
-		if own, err = c.task(ctx, log); err != nil {
+		if own, err = c.fetchTask(ctx, log); err != nil {
 			return result.Result{}, err
 		}
-		failed = append(failed, own.failed()...)
+		failed = append(failed, own.listErrors()...)
 	}
-	own.tell(out.Log, c.Log.State)
+	own.fillIn(out.Log, c.Log.State)
 	if len(failed) > 0 && c.Log.State != result.TaskStopped {
 		out.Reason, out.Message = v1alpha1.ReasonLogTaskFailed, "TiKV had paused the task: "+failed[0]
 		return out, errBegun
@@ -80,8 +80,8 @@ func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, err
 	return out, nil
 }
 
-// failed says what errors have paused a task; none if none has.
-func (t *logTask) failed() []string {
+// listErrors says what errors have paused a task; none if none has.
+func (t *logTask) listErrors() []string {
 	if t == nil || t.Status != taskError {
 		return nil
 	}
@@ -92,8 +92,8 @@ func (t *logTask) failed() []string {
 	return append(out, "BR gave no reason")
 }
 
-// tell fills in what is known of a task, after it was brought to a state.
-func (t *logTask) tell(out *result.Log, state string) {
+// fillIn fills in what is known of a task, after it was brought to a state.
+func (t *logTask) fillIn(out *result.Log, state string) {
 	if t == nil || state == result.TaskStopped {
 		return
 	}
@@ -104,8 +104,8 @@ func (t *logTask) tell(out *result.Log, state string) {
 	out.Start, out.Checkpoint = strconv.FormatUint(t.Start, 10), strconv.FormatUint(max(t.Checkpoint, t.Start), 10)
 }
 
-// bring starts, pauses, resumes or stops the task.
-func (c Command) bring(ctx context.Context, log io.Writer, own *logTask) error {
+// changeTask starts, pauses, resumes or stops the task.
+func (c Command) changeTask(ctx context.Context, log io.Writer, own *logTask) error {
 	if c.Log.State == result.TaskStopped {
 		return c.stopTask(ctx, log, own)
 	}
@@ -117,9 +117,9 @@ func (c Command) bring(ctx context.Context, log io.Writer, own *logTask) error {
 	}
 	switch {
 	case c.Log.State == result.TaskPaused && own.Status == taskNormal:
-		return c.br(ctx, log, nil, "pause")
+		return c.runBR(ctx, log, nil, "pause")
 	case c.Log.State == result.TaskRunning && own.Status != taskNormal:
-		return c.br(ctx, log, nil, "resume")
+		return c.runBR(ctx, log, nil, "resume")
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (c Command) startTask(ctx context.Context, log io.Writer) error {
 	if err := p.ClaimLog(ctx, c.UID); err != nil {
 		return err
 	}
-	return c.br(ctx, log, p, "start", "--storage", p.URL())
+	return c.runBR(ctx, log, p, "start", "--storage", p.URL())
 }
 
 // stopTask stops the task, and removes what BR has PD hold back for it, also if a run that was
@@ -144,12 +144,12 @@ func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) erro
 	begun := c.Log.Begun
 	if own != nil {
 		begun = strconv.FormatUint(own.Start, 10)
-		if err := c.br(ctx, log, nil, "stop"); err != nil {
+		if err := c.runBR(ctx, log, nil, "stop"); err != nil {
 			return err
 		}
 	}
-	return c.Cluster.Free(ctx, func(s cluster.SafePoint) bool {
-		return s.ServiceID == c.Log.Task+pausePoint || s.ByBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
+	return c.Cluster.RemoveSafePoints(ctx, func(s cluster.SafePoint) bool {
+		return s.ServiceID == c.Log.Task+pausePoint || s.IsHeldByBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
 	})
 }
 
@@ -170,8 +170,8 @@ func (c Command) truncate(ctx context.Context, log io.Writer) error {
 	return c.runTool(ctx, log, append(p.Env(), logToTerminal), []string{"log", "truncate", "--until", c.Log.Truncate, "--yes", "--storage", p.URL()})
 }
 
-// br runs a command about the task; p is nil for one that asks PD alone.
-func (c Command) br(ctx context.Context, log io.Writer, p *storage.Place, verb string, more ...string) error {
+// runBR runs a command about the task; p is nil for one that asks PD alone.
+func (c Command) runBR(ctx context.Context, log io.Writer, p *storage.Place, verb string, more ...string) error {
 	env := []string{logToTerminal}
 	if p != nil {
 		env = append(env, p.Env()...)
@@ -179,9 +179,9 @@ func (c Command) br(ctx context.Context, log io.Writer, p *storage.Place, verb s
 	return c.runTool(ctx, log, env, slices.Concat([]string{"log", verb, "--task-name", c.Log.Task}, c.Cluster.Args(), more))
 }
 
-// task asks for the task, nil if the cluster has none. One that belongs to another owner is refused:
+// fetchTask asks for the task, nil if the cluster has none. One that belongs to another owner is refused:
 // a cluster has one.
-func (c Command) task(ctx context.Context, log io.Writer) (*logTask, error) {
+func (c Command) fetchTask(ctx context.Context, log io.Writer) (*logTask, error) {
 	var said bytes.Buffer
 	args := append([]string{"log", "status", "--json"}, c.Cluster.Args()...)
 	if err := c.runTool(ctx, io.MultiWriter(log, &said), []string{logToTerminal}, args); err != nil {

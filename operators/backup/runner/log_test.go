@@ -139,7 +139,7 @@ func TestBR01WhatStandsInTheWayOfALogIsNamed(t *testing.T) {
 			of.change(&c, br, s)
 			_, err := c.keepLog(t.Context(), io.Discard)
 			require.Error(t, err)
-			r := failure.Result(err, v1alpha1.ReasonRunFailed, false)
+			r := failure.NewResult(err, v1alpha1.ReasonRunFailed, false)
 			assert.Equal(t, of.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, of.words)
 		})
@@ -198,7 +198,7 @@ func TestBR01ALogReachesWhatIsAskedFor(t *testing.T) {
 		{"150", "149", 0, "after the moment that is asked for"},
 		{"", "149", 0, "has no time stamp"},
 	} {
-		to, err := has.reaches(c.backup, c.until)
+		to, err := has.restorePoint(c.backup, c.until)
 		assert.Equal(t, c.want, to)
 		if c.words != "" {
 			require.ErrorContains(t, err, c.words)
@@ -215,13 +215,13 @@ func TestBR01AMomentIsRestoredFromABackupAndALog(t *testing.T) {
 	p, err := c.Storage.Open(t.Context())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, p.Blobs.Close()) }()
-	require.NoError(t, p.IsLog(t.Context(), "l"))
-	require.ErrorContains(t, p.IsLog(t.Context(), "other"), "has the log of the LogBackup with UID l")
-	require.ErrorContains(t, p.Beside("prod/nothing").IsLog(t.Context(), ""), "has no log")
-	_, err = p.Complete(t.Context(), "")
+	require.NoError(t, p.CheckIsLog(t.Context(), "l"))
+	require.ErrorContains(t, p.CheckIsLog(t.Context(), "other"), "has the log of the LogBackup with UID l")
+	require.ErrorContains(t, p.WithFolder("prod/nothing").CheckIsLog(t.Context(), ""), "has no log")
+	_, err = p.ReadComplete(t.Context(), "")
 	require.ErrorContains(t, err, "name its folder by spec.from.logFolder")
 	br.fails["metadata"] = "AccessDenied"
-	_, err = c.span(t.Context(), p, io.Discard)
-	assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.Result(err, "", false).Reason)
+	_, err = c.fetchSpan(t.Context(), p, io.Discard)
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.NewResult(err, "", false).Reason)
 	assert.True(t, strings.HasPrefix(s.url, "http"))
 }

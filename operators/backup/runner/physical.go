@@ -27,22 +27,22 @@ func (c Command) copyStores(ctx context.Context, p *storage.Place, log io.Writer
 	if err != nil {
 		return m, fmt.Errorf("read the time stamp %q: %w", m.TSO, err)
 	}
-	paused, err := c.Cluster.Paused(ctx)
+	paused, err := c.Cluster.ListPausedSchedulers(ctx)
 	if err != nil {
 		return m, err
 	}
 	args := append([]string{"backup", "full", "--backupts", m.TSO}, c.leadArgs(p, "concurrency")...)
 	err = c.runTool(ctx, log, append(p.Env(), logToTerminal), args)
-	c.Cluster.Tidy(ctx, log, func(s cluster.SafePoint) bool { return s.ByBR() && s.SafePoint == at-1 }, paused)
+	c.Cluster.RemoveLeftovers(ctx, log, func(s cluster.SafePoint) bool { return s.IsHeldByBR() && s.SafePoint == at-1 }, paused)
 	if err != nil {
 		return m, err
 	}
 	return p.Finish(ctx, m)
 }
 
-// readable refuses a physical backup of a newer version than the cluster's.
-func readable(m *storage.Marker, server string) error {
-	if database.Older(server, m.Server) {
+// checkVersion refuses a physical backup of a newer version than the cluster's.
+func checkVersion(m *storage.Marker, server string) error {
+	if database.IsOlder(server, m.Server) {
 		return failure.New(v1alpha1.ReasonBackupUnreadable, "the backup was made in %s, and the cluster is %s: upgrade the cluster to that version first", m.Server, server)
 	}
 	return nil
@@ -60,18 +60,18 @@ func (c Command) restoreStores(ctx context.Context, p *storage.Place, db *sql.DB
 
 // leadRestore has BR restore, and removes what it leaves in PD. The result is that of a failure.
 func (c Command) leadRestore(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, args []string) (result.Result, error) {
-	since, err := database.Position(ctx, db)
+	since, err := database.CurrentTSO(ctx, db)
 	if err != nil {
 		return result.Result{}, err
 	}
-	paused, err := c.Cluster.Paused(ctx)
+	paused, err := c.Cluster.ListPausedSchedulers(ctx)
 	if err != nil {
 		return result.Result{}, err
 	}
 	err = c.runTool(ctx, log, append(p.Env(), logToTerminal), args)
-	c.Cluster.Tidy(ctx, log, func(s cluster.SafePoint) bool { return s.ByBR() && s.SafePoint+1 >= since }, paused)
+	c.Cluster.RemoveLeftovers(ctx, log, func(s cluster.SafePoint) bool { return s.IsHeldByBR() && s.SafePoint+1 >= since }, paused)
 	if err != nil {
-		return failure.Result(err, v1alpha1.ReasonRunFailed, true, p.Secret), errBegun
+		return failure.NewResult(err, v1alpha1.ReasonRunFailed, true, p.Secret), errBegun
 	}
 	return result.Result{}, nil
 }
@@ -95,11 +95,11 @@ func (c Command) leadArgs(p *storage.Place, threads string) []string {
 func (c Command) tableFilters() []string {
 	out := slices.Clone(c.Filters)
 	for _, name := range c.Databases {
-		out = append(out, database.Quote(name)+".*")
+		out = append(out, database.QuoteName(name)+".*")
 	}
 	for _, name := range c.Tables {
 		schema, table, _ := strings.Cut(name, ".")
-		out = append(out, database.Quote(schema)+"."+database.Quote(table))
+		out = append(out, database.QuoteName(schema)+"."+database.QuoteName(table))
 	}
 	if len(out) == 0 && c.AllowNonEmpty {
 		// BR wants an empty cluster unless tables are named.
@@ -108,8 +108,8 @@ func (c Command) tableFilters() []string {
 	return out
 }
 
-// suits refuses a backup of the other type than what is to read it.
-func suits(m *storage.Marker, physical bool) error {
+// checkType refuses a backup of the other type than what is to read it.
+func checkType(m *storage.Marker, physical bool) error {
 	if m.Physical == physical {
 		return nil
 	}

@@ -140,7 +140,7 @@ func TestBR01APhysicalBackupStaysCompleteWithoutPD(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	begin := time.Now()
-	cluster.Cluster{PD: down.URL}.Tidy(ctx, &log, func(cluster.SafePoint) bool { return true }, nil)
+	cluster.Cluster{PD: down.URL}.RemoveLeftovers(ctx, &log, func(cluster.SafePoint) bool { return true }, nil)
 	assert.Contains(t, log.String(), "what BR has left in PD could not be removed, and passes after five minutes")
 	assert.Less(t, time.Since(begin), cluster.TidyTimeout+stopTimeout)
 }
@@ -168,15 +168,15 @@ func TestBR01ABackupIsReadByWhatCanReadIt(t *testing.T) {
 		{"8.0.11-TiDB-v8.10.0", "8.0.11-TiDB-v8.9.0", false},
 		{"8.0.31", "8.0.11-TiDB-v8.5.7", false},
 	} {
-		assert.Equal(t, c.older, database.Older(c.server, c.than), c.server)
+		assert.Equal(t, c.older, database.IsOlder(c.server, c.than), c.server)
 	}
 	m := &storage.Marker{Physical: true}
-	require.NoError(t, suits(m, true))
-	r := failure.Result(suits(m, false), "", false)
+	require.NoError(t, checkType(m, true))
+	r := failure.NewResult(checkType(m, false), "", false)
 	assert.Equal(t, v1alpha1.ReasonBackupUnreadable, r.Reason)
 	assert.Equal(t, "the backup is Physical, and not Logical: create another Restore, with spec.type Physical", r.Message)
 	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, failure.OfTool("Error: [BR:Restore:ErrRestoreNotFreshCluster]cluster is not fresh"))
 
-	err := readable(&storage.Marker{Server: "8.0.11-TiDB-v8.5.7"}, "8.0.11-TiDB-v8.1.0")
-	assert.Equal(t, v1alpha1.ReasonBackupUnreadable, failure.Result(err, "", false).Reason)
+	err := checkVersion(&storage.Marker{Server: "8.0.11-TiDB-v8.5.7"}, "8.0.11-TiDB-v8.1.0")
+	assert.Equal(t, v1alpha1.ReasonBackupUnreadable, failure.NewResult(err, "", false).Reason)
 }

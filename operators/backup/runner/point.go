@@ -22,15 +22,15 @@ type span struct{ from, to uint64 }
 // restorePoint has BR restore a backup and then a log, to a moment that both have, which is
 // looked at before anything is written.
 func (c Command) restorePoint(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, m *storage.Marker) (result.Result, error) {
-	l := p.Beside(c.Log.Folder)
-	if err := l.IsLog(ctx, c.Log.UID); err != nil {
+	l := p.WithFolder(c.Log.Folder)
+	if err := l.CheckIsLog(ctx, c.Log.UID); err != nil {
 		return result.Result{}, err
 	}
-	has, err := c.span(ctx, l, log)
+	has, err := c.fetchSpan(ctx, l, log)
 	if err != nil {
 		return result.Result{}, err
 	}
-	until, err := has.reaches(m.TSO, c.Log.Until)
+	until, err := has.restorePoint(m.TSO, c.Log.Until)
 	if err != nil {
 		return result.Result{}, err
 	}
@@ -42,8 +42,8 @@ func (c Command) restorePoint(ctx context.Context, p *storage.Place, db *sql.DB,
 	return result.Result{Bytes: m.Bytes, TSO: to}, nil
 }
 
-// span asks BR which time stamps the log has.
-func (c Command) span(ctx context.Context, l *storage.Place, log io.Writer) (span, error) {
+// fetchSpan asks BR which time stamps the log has.
+func (c Command) fetchSpan(ctx context.Context, l *storage.Place, log io.Writer) (span, error) {
 	var said bytes.Buffer
 	if err := c.runTool(ctx, io.MultiWriter(log, &said), append(l.Env(), logToTerminal), []string{"log", "metadata", "--storage", l.URL()}); err != nil {
 		return span{}, err
@@ -65,9 +65,9 @@ func spanIn(said []byte) (out span, err error) {
 	return out, nil
 }
 
-// reaches returns the time stamp to restore to, if the log has all changes from the backup's to
+// restorePoint returns the time stamp to restore to, if the log has all changes from the backup's to
 // it. Without one that is asked for it is the log's last.
-func (s span) reaches(backup, until string) (uint64, error) {
+func (s span) restorePoint(backup, until string) (uint64, error) {
 	from, err := strconv.ParseUint(backup, 10, 64)
 	if err != nil {
 		return 0, failure.New(v1alpha1.ReasonBackupUnreadable, "%s of the backup has no time stamp", storage.MarkerFile)
@@ -80,11 +80,11 @@ func (s span) reaches(backup, until string) (uint64, error) {
 	}
 	switch {
 	case from < s.from:
-		return 0, failure.New(v1alpha1.ReasonLogGap, "the log begins at %s, and the backup shows %s: what was written between them is missing: restore a newer backup", result.Moment(s.from), result.Moment(from))
+		return 0, failure.New(v1alpha1.ReasonLogGap, "the log begins at %s, and the backup shows %s: what was written between them is missing: restore a newer backup", result.FormatMoment(s.from), result.FormatMoment(from))
 	case to > s.to:
-		return 0, failure.New(v1alpha1.ReasonLogGap, "the log ends at %s: recreate this with a spec.pointInTime that is not after it", result.Moment(s.to))
+		return 0, failure.New(v1alpha1.ReasonLogGap, "the log ends at %s: recreate this with a spec.pointInTime that is not after it", result.FormatMoment(s.to))
 	case to < from:
-		return 0, failure.New(v1alpha1.ReasonLogGap, "the backup shows %s, after the moment that is asked for: restore an older backup, or a later moment", result.Moment(from))
+		return 0, failure.New(v1alpha1.ReasonLogGap, "the backup shows %s, after the moment that is asked for: restore an older backup, or a later moment", result.FormatMoment(from))
 	}
 	return to, nil
 }

@@ -44,11 +44,11 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 	if err != nil {
 		return result.Result{}, err
 	}
-	m, err := p.Complete(ctx, c.UID)
+	m, err := p.ReadComplete(ctx, c.UID)
 	if err != nil {
 		return result.Result{}, err
 	}
-	if err := suits(m, c.Cluster.PD != ""); err != nil {
+	if err := checkType(m, c.Cluster.PD != ""); err != nil {
 		return result.Result{}, err
 	}
 	db, server, err := c.Database.Connect(ctx, password, c.Patience)
@@ -56,7 +56,7 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		return result.Result{}, err
 	}
 	defer func() { _ = db.Close() }() // every statement has been answered
-	before, err := database.Schemas(ctx, db)
+	before, err := database.ListDatabases(ctx, db)
 	if err != nil {
 		return result.Result{}, err
 	}
@@ -66,7 +66,7 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		}
 	}
 	if c.Cluster.PD != "" {
-		if err := readable(m, server); err != nil {
+		if err := checkVersion(m, server); err != nil {
 			return result.Result{}, err
 		}
 		if c.Log.Folder != "" {
@@ -79,7 +79,7 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		err = errors.Join(err, database.DropTasks(ctx, db))
 	}
 	if err != nil {
-		return failure.Result(err, v1alpha1.ReasonRunFailed, true, password, p.Secret), errBegun
+		return failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret), errBegun
 	}
 	return resultOfMarker(m), nil
 }
@@ -92,7 +92,7 @@ func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.
 		}
 	}
 	config := filepath.Join(c.Scratch, "lightning.toml")
-	text, err := toml.Marshal(c.lightning(p.URL(), password))
+	text, err := toml.Marshal(c.lightningConfig(p.URL(), password))
 	if err != nil {
 		return fmt.Errorf("encode the configuration of TiDB Lightning: %w", err)
 	}
@@ -102,8 +102,8 @@ func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.
 	return c.runTool(ctx, log, p.Env(), []string{"--config", config})
 }
 
-// lightning is the configuration of TiDB Lightning.
-func (c Command) lightning(from, password string) map[string]any {
+// lightningConfig is the configuration of TiDB Lightning.
+func (c Command) lightningConfig(from, password string) map[string]any {
 	type table = map[string]any
 	source := table{
 		"data-source-dir": from, "default-file-rules": true,
@@ -140,7 +140,7 @@ func (c Command) lightning(from, password string) map[string]any {
 
 // makeSequences makes the sequences of a backup, and their databases.
 func makeSequences(ctx context.Context, p *storage.Place, db *sql.DB) error {
-	return p.Each(ctx, storage.DataFolder+"/", func(file *blob.ListObject) error {
+	return p.ForEachFile(ctx, storage.DataFolder+"/", func(file *blob.ListObject) error {
 		name, is := strings.CutSuffix(path.Base(file.Key), sequenceSuffix)
 		escaped, _, qualified := strings.Cut(name, ".")
 		if !is || !qualified {
@@ -161,14 +161,14 @@ func makeSequences(ctx context.Context, p *storage.Place, db *sql.DB) error {
 func runFile(ctx context.Context, p *storage.Place, db *sql.DB, schema, key string) error {
 	text, err := p.Blobs.ReadAll(ctx, key)
 	if err != nil {
-		return p.Told("read "+key+" in", err)
+		return p.WrapError("read "+key+" in", err)
 	}
 	err = database.Run(ctx, db, schema, string(text))
 	var said *mysql.MySQLError
 	switch {
 	case err == nil, errors.As(err, &said) && said.Number == databaseExists:
 		return nil
-	case database.Refused(err):
+	case database.IsRefusal(err):
 		return failure.New(v1alpha1.ReasonLoginRefused, "execute %s: %w", path.Base(key), err)
 	}
 	return fmt.Errorf("execute %s: %w", path.Base(key), err)

@@ -7,8 +7,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 )
 
-// leave writes a result where Kubernetes reads it.
-func leave(r result.Result, path string) error {
+// writeResult writes a result where Kubernetes reads it.
+func writeResult(r result.Result, path string) error {
 	text, err := r.Encode()
 	if err != nil {
 		return err

@@ -24,25 +24,25 @@ func (c Command) Run(ctx context.Context, log io.Writer) error {
 	}
 	if c.Progress != "" {
 		c.meter = progress.NewMeter(time.Now)
-		defer tell(ctx, c.Progress, c.meter, log)()
+		defer serveProgress(ctx, c.Progress, c.meter, log)()
 	}
-	out, err := c.do(ctx, log)
+	out, err := c.runCommand(ctx, log)
 	switch {
 	case err == nil:
-		return leave(out, c.Result)
+		return writeResult(out, c.Result)
 	case errors.Is(err, errBegun):
-		return errors.Join(fmt.Errorf("%s: %s", out.Reason, out.Message), err, leave(out, c.Result))
+		return errors.Join(fmt.Errorf("%s: %s", out.Reason, out.Message), err, writeResult(out, c.Result))
 	}
-	out = failure.Result(err, v1alpha1.ReasonRunFailed, false)
-	return errors.Join(err, leave(out, c.Result))
+	out = failure.NewResult(err, v1alpha1.ReasonRunFailed, false)
+	return errors.Join(err, writeResult(out, c.Result))
 }
 
 // tellTimeout bounds one answer of tell.
 const tellTimeout = 10 * time.Second
 
-// tell answers at an address how far the tool is, until what is returned is called. A run does
+// serveProgress answers at an address how far the tool is, until what is returned is called. A run does
 // not fail for it.
-func tell(ctx context.Context, at string, meter *progress.Meter, log io.Writer) (stop func()) {
+func serveProgress(ctx context.Context, at string, meter *progress.Meter, log io.Writer) (stop func()) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", at)
 	if err != nil {
@@ -61,7 +61,7 @@ func tell(ctx context.Context, at string, meter *progress.Meter, log io.Writer) 
 	}
 }
 
-func (c Command) do(ctx context.Context, log io.Writer) (result.Result, error) {
+func (c Command) runCommand(ctx context.Context, log io.Writer) (result.Result, error) {
 	switch c.Verb {
 	case VerbBackup:
 		return c.backup(ctx, log)

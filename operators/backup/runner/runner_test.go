@@ -60,7 +60,7 @@ func TestBR04AToolIsStoppedAndItsLastWordsAreTold(t *testing.T) {
 	var log bytes.Buffer
 	c.Tool = tool(t, `echo "[INFO] begins"; echo "dump failed: write: no space left on device" >&2; echo "  at main.go:7"; exit 1`)
 	err := c.runTool(t.Context(), &log, nil, nil)
-	r := failure.Result(err, "", true, "write")
+	r := failure.NewResult(err, "", true, "write")
 	assert.Equal(t, result.Result{Reason: v1alpha1.ReasonStorageFull, Message: "dump failed: ***: no space left on device (exit status 1)", Begun: true}, r)
 	assert.Contains(t, log.String(), "begins")
 
@@ -96,7 +96,7 @@ func TestBR04CausesAreNamed(t *testing.T) {
 		v1alpha1.ReasonStorageUnreachable: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
 		v1alpha1.ReasonRunFailed:          errors.New("x"),
 	} {
-		assert.Equal(t, reason, failure.Result(p.Told("look into", err), "", false).Reason)
+		assert.Equal(t, reason, failure.NewResult(p.WrapError("look into", err), "", false).Reason)
 	}
 	_, err := storage.Storage{Bucket: "b", Credentials: t.TempDir(), CredentialsOf: "Secret s", Folder: "f"}.Open(t.Context())
 	require.EqualError(t, err, "key access_key of Secret s is not there")
@@ -111,7 +111,7 @@ func TestBR04WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
 	assert.NotContains(t, args, everything)
 	assert.Contains(t, strings.Join(args, " "), "--password p --tables-list a.b")
 	c.Filters = []string{"shop.*"}
-	source, is := c.lightning("from", "p")["mydumper"].(map[string]any)
+	source, is := c.lightningConfig("from", "p")["mydumper"].(map[string]any)
 	require.True(t, is)
 	assert.Equal(t, c.Filters, source["filter"])
 }
@@ -119,7 +119,7 @@ func TestBR04WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
 func TestBR04ToolsWorkWithTheThreadsOfTheSpec(t *testing.T) {
 	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
 	number := func() any {
-		own, is := c.lightning("from", "")["lightning"].(map[string]any)
+		own, is := c.lightningConfig("from", "")["lightning"].(map[string]any)
 		require.True(t, is)
 		return own["region-concurrency"]
 	}
@@ -136,7 +136,7 @@ func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 	words := strings.Join(c.dumpArgs("o", ""), " ")
 	assert.Contains(t, words, "--ca "+dir+"/ca.crt")
 	assert.NotContains(t, words, "--cert")
-	database, is := c.lightning("from", "")["tidb"].(map[string]any)
+	database, is := c.lightningConfig("from", "")["tidb"].(map[string]any)
 	require.True(t, is)
 	assert.Equal(t, map[string]any{"ca-path": dir + "/ca.crt"}, database["security"])
 
@@ -144,7 +144,7 @@ func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 	assert.Contains(t, strings.Join(c.dumpArgs("o", ""), " "), "--cert "+dir+"/tls.crt --key "+dir+"/tls.key")
 
 	_, _, err := c.Database.Connect(t.Context(), "", time.Second)
-	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, failure.Result(err, "", false).Reason)
+	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, failure.NewResult(err, "", false).Reason)
 	require.EqualError(t, err, "Secret s: the CA of TiDB's certificate is not there: correct it: the TiDBGroup names it in spec.tls.mysql")
 }
 

@@ -24,7 +24,7 @@ func TestBR04AFolderOfABucketIsOneBackups(t *testing.T) {
 	}
 	p, err := look(t.Context(), s.storage(t), "u")
 	require.NoError(t, err)
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.Result(p.Begin(t.Context(), storage.Marker{UID: "v"}), "", false).Reason, "both have found it free")
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(p.Begin(t.Context(), storage.Marker{UID: "v"}), "", false).Reason, "both have found it free")
 	_, err = look(t.Context(), s.storage(t), "v")
 	require.ErrorContains(t, err, "has another backup")
 

@@ -35,9 +35,9 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last is what the tool says that it failed of, and without that its last words. Behind
+// lastWords is what the tool says that it failed of, and without that its last words. Behind
 // that may come a stack.
-func (t *tail) last() string {
+func (t *tail) lastWords() string {
 	failed := regexp.MustCompile(`(?i)^(dump failed|create dumper failed|.*parse arguments.*failed|parsing arguments.*|tidb lightning encountered error|Error): `)
 	words, said := "", ""
 	for line := range bytes.Lines(t.text) {
@@ -64,7 +64,7 @@ func (c Command) runTool(ctx context.Context, log io.Writer, env, args []string)
 		out = append(out, c.meter)
 	}
 	err := start(ctx, Process{Program: c.Tool, Dir: c.Scratch, Args: args, Env: env, Out: io.MultiWriter(out...)})
-	last := said.last()
+	last := said.lastWords()
 	switch {
 	case err == nil:
 		return nil

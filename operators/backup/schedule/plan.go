@@ -42,11 +42,11 @@ type Plan struct {
 	Outcome, Last step.Outcome
 }
 
-// Make decides what to do.
-func Make(s *v1alpha1.BackupSchedule, seen Seen) Plan {
+// MakePlan decides what to do.
+func MakePlan(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 	own := ownOf(s, seen.Backups)
-	p := Plan{Status: *s.Status.DeepCopy(), Last: last(own), Outcome: step.Done()}
-	good := complete(own)
+	p := Plan{Status: *s.Status.DeepCopy(), Last: lastOutcome(own), Outcome: step.Done()}
+	good := completeBackups(own)
 	p.Status.Complete, p.Status.LastBackup, p.Status.LastBackupTime = int32(len(good)), "", nil //nolint:gosec // few
 	if len(good) > 0 {
 		p.Status.LastBackup, p.Status.LastBackupTime = good[0].Name, good[0].Status.CompletionTime
@@ -63,8 +63,8 @@ func Make(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 	if s.Spec.Paused {
 		return p
 	}
-	p.Delete = superfluous(s, own, seen)
-	if soon := expiry(s, good, seen.Now); soon > 0 {
+	p.Delete = findSuperfluous(s, own, seen)
+	if soon := nextExpiry(s, good, seen.Now); soon > 0 {
 		p.Wake = soon
 	}
 	next := times.Next(seen.Now)
@@ -78,25 +78,25 @@ func Make(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 	if s.Status.LastRun != nil {
 		since = s.Status.LastRun.Time
 	}
-	if due, is := latest(times, since, seen.Now); is {
-		p.due(s, own, due)
+	if due, is := latestTime(times, since, seen.Now); is {
+		p.planDue(s, own, due)
 	}
 	return p
 }
 
-// due makes the Backup of a time, or leaves it out because one is running.
-func (p *Plan) due(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, at time.Time) {
+// planDue makes the Backup of a time, or leaves it out because one is running.
+func (p *Plan) planDue(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, at time.Time) {
 	p.Status.LastRun = &metav1.Time{Time: at.UTC()}
-	running := slices.ContainsFunc(own, func(b *v1alpha1.Backup) bool { return b.DeletionTimestamp == nil && !b.Status.Ended() })
+	running := slices.ContainsFunc(own, func(b *v1alpha1.Backup) bool { return b.DeletionTimestamp == nil && !b.Status.HasEnded() })
 	if running && s.Spec.ConcurrencyPolicy != v1alpha1.ConcurrencyAllow {
 		return
 	}
-	p.Make = render(s, at)
+	p.Make = renderBackup(s, at)
 }
 
-// render renders the Backup of a time. It has no owner: it stays when its schedule is
+// renderBackup renders the Backup of a time. It has no owner: it stays when its schedule is
 // deleted.
-func render(s *v1alpha1.BackupSchedule, at time.Time) *v1alpha1.Backup {
+func renderBackup(s *v1alpha1.BackupSchedule, at time.Time) *v1alpha1.Backup {
 	return &v1alpha1.Backup{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: s.Name + "-" + at.UTC().Format(nameTime), Namespace: s.Namespace,
@@ -112,18 +112,18 @@ func Selector(s *v1alpha1.BackupSchedule) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: s.Name}
 }
 
-// Own reports whether a schedule has made a Backup.
-func Own(s *v1alpha1.BackupSchedule, b *v1alpha1.Backup) bool {
+// IsOwn reports whether a schedule has made a Backup.
+func IsOwn(s *v1alpha1.BackupSchedule, b *v1alpha1.Backup) bool {
 	return b.Labels[v1alpha1.LabelSchedule] == s.Name && b.Annotations[v1alpha1.AnnotationScheduleUID] == string(s.UID)
 }
 
 func ownOf(s *v1alpha1.BackupSchedule, all []*v1alpha1.Backup) []*v1alpha1.Backup {
-	return slices.DeleteFunc(slices.Clone(all), func(b *v1alpha1.Backup) bool { return !Own(s, b) })
+	return slices.DeleteFunc(slices.Clone(all), func(b *v1alpha1.Backup) bool { return !IsOwn(s, b) })
 }
 
-// last says what became of the backup that ended last.
-func last(own []*v1alpha1.Backup) step.Outcome {
-	ended := slices.DeleteFunc(slices.Clone(own), func(b *v1alpha1.Backup) bool { return !b.Status.Ended() || b.DeletionTimestamp != nil })
+// lastOutcome says what became of the backup that ended last.
+func lastOutcome(own []*v1alpha1.Backup) step.Outcome {
+	ended := slices.DeleteFunc(slices.Clone(own), func(b *v1alpha1.Backup) bool { return !b.Status.HasEnded() || b.DeletionTimestamp != nil })
 	if len(ended) == 0 {
 		return step.Done()
 	}

@@ -30,7 +30,7 @@ func backup(name string, state v1alpha1.RunState, age time.Duration) *v1alpha1.B
 		Name: name, Namespace: "db", Labels: map[string]string{v1alpha1.LabelSchedule: "nightly"}, Annotations: map[string]string{v1alpha1.AnnotationScheduleUID: "s1"},
 	}}
 	b.Status.State = state
-	if b.Status.Ended() {
+	if b.Status.HasEnded() {
 		b.Status.CompletionTime = &metav1.Time{Time: clock().Add(-age)}
 	}
 	return b
@@ -61,7 +61,7 @@ func TestBR02WhenABackupIsDue(t *testing.T) {
 		}, nil, "nightly-20260328-010000", at(28, 1), &metav1.Time{Time: time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)}}, // on the 29th there is no 2:00
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Make(sample(c.change), Seen{Backups: c.backups, Now: clock()})
+			p := MakePlan(sample(c.change), Seen{Backups: c.backups, Now: clock()})
 			if c.makes == "" {
 				assert.Nil(t, p.Make)
 			} else if assert.NotNil(t, p.Make) {
@@ -84,7 +84,7 @@ func TestBR02WhatCannotBeReadIsNamed(t *testing.T) {
 			s.Spec.MaxBackups = ptr.To[int32](1)
 			change(&s.Spec)
 		})
-		p := Make(s, Seen{Backups: []*v1alpha1.Backup{backup("a", v1alpha1.RunComplete, 1), backup("b", v1alpha1.RunComplete, 2)}, Now: clock()})
+		p := MakePlan(s, Seen{Backups: []*v1alpha1.Backup{backup("a", v1alpha1.RunComplete, 1), backup("b", v1alpha1.RunComplete, 2)}, Now: clock()})
 		assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
 		assert.Contains(t, p.Outcome.Message, words)
 		assert.Empty(t, p.Delete, "nothing is touched")
@@ -96,7 +96,7 @@ func TestBR02TheLatestTimeIsFoundHoweverLongNobodyLooked(t *testing.T) {
 		s, err := Parse(&v1alpha1.BackupScheduleSpec{Schedule: rapid.SampledFrom([]string{"* * * * *", "*/7 3 * * *", "0 2 * * 6", "30 4 1 * *"}).Draw(t, "schedule")})
 		require.NoError(t, err)
 		after := clock().Add(-time.Duration(rapid.IntRange(1, 3_000_000).Draw(t, "seconds")) * time.Second)
-		got, found := latest(s, after, clock())
+		got, found := latestTime(s, after, clock())
 		if !found {
 			assert.True(t, s.Next(after).After(clock()))
 			return
@@ -126,15 +126,15 @@ func TestBR02RetentionNeverDeletesTheLastGoodBackup(t *testing.T) {
 			read[b.Name] = rapid.IntRange(0, 4).Draw(t, "read") == 0
 			all = append(all, b)
 		}
-		p := Make(s, Seen{Backups: all, Read: read, Now: clock()})
+		p := MakePlan(s, Seen{Backups: all, Read: read, Now: clock()})
 		gone := map[string]bool{}
 		for _, b := range p.Delete {
 			gone[b.Name] = true
-			assert.True(t, Own(s, b), "others' are left alone")
-			assert.True(t, b.Status.Ended(), "none that runs")
+			assert.True(t, IsOwn(s, b), "others' are left alone")
+			assert.True(t, b.Status.HasEnded(), "none that runs")
 			assert.False(t, b.Status.State == v1alpha1.RunComplete && read[b.Name], "none that a Restore reads")
 		}
-		good := complete(ownOf(s, all))
+		good := completeBackups(ownOf(s, all))
 		kept := 0
 		for n, b := range good {
 			if gone[b.Name] {
@@ -159,10 +159,10 @@ func TestBR02RetentionNeverDeletesTheLastGoodBackup(t *testing.T) {
 func TestBR02TheLastEndIsTold(t *testing.T) {
 	good, bad := backup("good", v1alpha1.RunComplete, 2*time.Hour), backup("bad", v1alpha1.RunFailed, time.Hour)
 	s := sample(func(*v1alpha1.BackupSchedule) {})
-	p := Make(s, Seen{Backups: []*v1alpha1.Backup{good, bad}, Now: clock()})
+	p := MakePlan(s, Seen{Backups: []*v1alpha1.Backup{good, bad}, Now: clock()})
 	assert.Equal(t, "the last backup has failed: kubectl -n db describe backup bad", p.Last.Message)
 	assert.Equal(t, "good", p.Status.LastBackup)
-	assert.Equal(t, step.KindDone, Make(s, Seen{Backups: []*v1alpha1.Backup{backup("new", v1alpha1.RunComplete, 0), bad}, Now: clock()}).Last.Kind)
+	assert.Equal(t, step.KindDone, MakePlan(s, Seen{Backups: []*v1alpha1.Backup{backup("new", v1alpha1.RunComplete, 0), bad}, Now: clock()}).Last.Kind)
 }
 
 func TestBR02TheNewestOfDaysWeeksAndMonthsStay(t *testing.T) {
@@ -172,7 +172,7 @@ func TestBR02TheNewestOfDaysWeeksAndMonthsStay(t *testing.T) {
 	})
 	stay := func(all []*v1alpha1.Backup) []string {
 		var out []string
-		gone := Make(s, Seen{Backups: all, Now: clock()}).Delete
+		gone := MakePlan(s, Seen{Backups: all, Now: clock()}).Delete
 		for _, b := range all {
 			if !slices.Contains(gone, b) {
 				out = append(out, b.Name)

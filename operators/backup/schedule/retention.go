@@ -22,8 +22,8 @@ func endOf(b *v1alpha1.Backup) time.Time {
 	return b.Status.CompletionTime.Time
 }
 
-// complete returns the complete Backups that stay for the time being, the newest first.
-func complete(own []*v1alpha1.Backup) []*v1alpha1.Backup {
+// completeBackups returns the complete Backups that stay for the time being, the newest first.
+func completeBackups(own []*v1alpha1.Backup) []*v1alpha1.Backup {
 	out := slices.DeleteFunc(slices.Clone(own), func(b *v1alpha1.Backup) bool {
 		return b.DeletionTimestamp != nil || b.Status.State != v1alpha1.RunComplete || b.Status.CompletionTime == nil
 	})
@@ -31,19 +31,19 @@ func complete(own []*v1alpha1.Backup) []*v1alpha1.Backup {
 	return out
 }
 
-// superfluous returns the Backups that retention deletes: complete ones beyond maxBackups or
+// findSuperfluous returns the Backups that retention deletes: complete ones beyond maxBackups or
 // older than maxAge, and failed ones that are older than all complete ones that stay. The
 // newest complete one always stays, and one that a Restore reads.
-func superfluous(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, seen Seen) []*v1alpha1.Backup {
+func findSuperfluous(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, seen Seen) []*v1alpha1.Backup {
 	if s.Spec.MaxBackups == nil && s.Spec.MaxAge == nil {
 		return nil
 	}
-	good := complete(own)
+	good := completeBackups(own)
 	if len(good) == 0 {
 		return nil
 	}
 	var out []*v1alpha1.Backup
-	oldest, stays := good[0], kept(s, good)
+	oldest, stays := good[0], keptNames(s, good)
 	for n, b := range good {
 		many := s.Spec.MaxBackups != nil && n >= int(*s.Spec.MaxBackups)
 		old := s.Spec.MaxAge != nil && seen.Now.Sub(endOf(b)) > s.Spec.MaxAge.Duration
@@ -61,9 +61,9 @@ func superfluous(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, seen Seen) 
 	return out
 }
 
-// kept returns the names of the complete Backups, the newest first, that spec.keep has stay: the
+// keptNames returns the names of the complete Backups, the newest first, that spec.keep has stay: the
 // newest of each of the last days, weeks and months that have any.
-func kept(s *v1alpha1.BackupSchedule, good []*v1alpha1.Backup) map[string]bool {
+func keptNames(s *v1alpha1.BackupSchedule, good []*v1alpha1.Backup) map[string]bool {
 	out := map[string]bool{}
 	if s.Spec.Keep == nil {
 		return out
@@ -94,9 +94,9 @@ func kept(s *v1alpha1.BackupSchedule, good []*v1alpha1.Backup) map[string]bool {
 	return out
 }
 
-// expiry is how long it takes until the next complete Backup is older than maxAge; 0 if none
+// nextExpiry is how long it takes until the next complete Backup is older than maxAge; 0 if none
 // will be, but for the newest.
-func expiry(s *v1alpha1.BackupSchedule, good []*v1alpha1.Backup, now time.Time) time.Duration {
+func nextExpiry(s *v1alpha1.BackupSchedule, good []*v1alpha1.Backup, now time.Time) time.Duration {
 	if s.Spec.MaxAge == nil {
 		return 0
 	}

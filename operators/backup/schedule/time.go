@@ -26,9 +26,9 @@ func Parse(spec *v1alpha1.BackupScheduleSpec) (cron.Schedule, error) {
 	return nil, fmt.Errorf("spec.schedule: %q: %w: use five fields of cron, such as \"0 2 * * *\"", spec.Schedule, err)
 }
 
-// latest returns the last time of a schedule that is after one and not after now; false if
+// latestTime returns the last time of a schedule that is after one and not after now; false if
 // there is none.
-func latest(s cron.Schedule, after, now time.Time) (time.Time, bool) {
+func latestTime(s cron.Schedule, after, now time.Time) (time.Time, bool) {
 	// From further and further back, so that few times are walked over, however long
 	// it has been looked at.
 	for back := time.Minute; ; back *= 2 {

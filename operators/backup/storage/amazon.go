@@ -39,15 +39,15 @@ const (
 
 // connectS3 opens a bucket of S3, by keys or by the role of the pod.
 func (p *Place) connectS3(ctx context.Context) error {
-	known, err := p.authority()
+	known, err := p.authorityClient()
 	if err != nil {
 		return err
 	}
 	c := aws.Config{Region: p.Region, HTTPClient: known}
 	if p.Credentials == "" {
-		c, err = p.role(ctx)
+		c, err = p.connectWithRole(ctx)
 	} else {
-		c.Credentials, err = p.keys()
+		c.Credentials, err = p.readKeys()
 	}
 	if err != nil {
 		return err
@@ -61,11 +61,11 @@ func (p *Place) connectS3(ctx context.Context) error {
 		}
 	})
 	p.Blobs, err = s3blob.OpenBucket(ctx, client, p.Bucket, nil)
-	return p.Told("open", err)
+	return p.WrapError("open", err)
 }
 
-// keys are those of the Secret.
-func (p *Place) keys() (_ aws.CredentialsProvider, err error) {
+// readKeys are those of the Secret.
+func (p *Place) readKeys() (_ aws.CredentialsProvider, err error) {
 	if p.access, err = failure.ReadKey(filepath.Join(p.Credentials, AccessKey), "key "+AccessKey+" of "+p.CredentialsOf); err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func (p *Place) keys() (_ aws.CredentialsProvider, err error) {
 	return credentials.NewStaticCredentialsProvider(p.access, p.Secret, ""), nil
 }
 
-// role connects with the role that the pod has. That of its node is not the pod's.
-func (p *Place) role(ctx context.Context) (aws.Config, error) {
+// connectWithRole connects with the role that the pod has. That of its node is not the pod's.
+func (p *Place) connectWithRole(ctx context.Context) (aws.Config, error) {
 	if os.Getenv(roleToken) == "" && os.Getenv(roleAgent) == "" {
 		return aws.Config{}, failure.New(v1alpha1.ReasonStorageRefused, "the pod has no AWS role, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount with an AWS role, or storage.s3.secret in another object")
 	}
@@ -100,13 +100,13 @@ func withoutRole(err error) error {
 	case errors.As(err, &api):
 		return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %s: %s: does the role's trust policy name the ServiceAccount?", api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network):
-		return failure.New(v1alpha1.ReasonStorageUnreachable, "the service that gives the pod the role of its ServiceAccount does not answer: %s", cause.Of(err))
+		return failure.New(v1alpha1.ReasonStorageUnreachable, "the service that gives the pod the role of its ServiceAccount does not answer: %s", cause.Describe(err))
 	}
 	return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %w", err)
 }
 
-// authority is a client of HTTP that knows the endpoint by the authority of the Secret.
-func (s Storage) authority() (aws.HTTPClient, error) {
+// authorityClient is a client of HTTP that knows the endpoint by the authority of the Secret.
+func (s Storage) authorityClient() (aws.HTTPClient, error) {
 	out := awshttp.NewBuildableClient()
 	if s.CA == "" {
 		return out, nil

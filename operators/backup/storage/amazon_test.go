@@ -140,7 +140,7 @@ func TestBR04WhyAPodHasNoRoleIsTold(t *testing.T) {
 			c.role(t)
 			_, err := look(t.Context(), s.ofRole(t), "u")
 			require.Error(t, err)
-			r := failure.Result(err, "", false)
+			r := failure.NewResult(err, "", false)
 			assert.Equal(t, c.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, c.words)
 			assert.False(t, r.Begun, "it is tried again")

@@ -23,8 +23,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/cause"
 )
 
-// doubt asks what may be wrong with credentials that were refused.
-func (p *Place) doubt() string {
+// describeDoubt asks what may be wrong with credentials that were refused.
+func (p *Place) describeDoubt() string {
 	if p.Credentials == "" {
 		return "may the role of the pod's ServiceAccount list, read, write and delete there?"
 	}
@@ -97,8 +97,8 @@ func (p *Place) Name() string {
 	return "bucket " + p.Bucket
 }
 
-// Told names the cause of an error of the storage; nil for none.
-func (p *Place) Told(verb string, err error) error {
+// WrapError names the cause of an error of the storage; nil for none.
+func (p *Place) WrapError(verb string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (p *Place) Told(verb string, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	reason, why := p.cause(err)
+	reason, why := p.classifyError(err)
 	return failure.New(reason, "%s %s: %s", verb, p.Name(), why)
 }
 
@@ -115,14 +115,14 @@ func refusalCodes() []string {
 	return []string{"AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem", "InvalidToken", "ExpiredToken", "XAdminUserNotFound"}
 }
 
-// cause reports what kind of error it is, and what to do.
-func (p *Place) cause(err error) (reason, why string) {
+// classifyError reports what kind of error it is, and what to do.
+func (p *Place) classifyError(err error) (reason, why string) {
 	var (
 		api      smithy.APIError
 		network  net.Error
 		response *awshttp.ResponseError
 	)
-	unknown := failure.Certificate(err)
+	unknown := failure.DescribeCertificateError(err)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return v1alpha1.ReasonStorageFull, "no space is left"
@@ -135,22 +135,22 @@ func (p *Place) cause(err error) (reason, why string) {
 		case code == "NoSuchBucket":
 			return v1alpha1.ReasonBucketMissing, "it does not exist"
 		case refused, slices.Contains(refusalCodes(), code):
-			return v1alpha1.ReasonStorageRefused, code + ": " + p.doubt()
+			return v1alpha1.ReasonStorageRefused, code + ": " + p.describeDoubt()
 		default:
 			return v1alpha1.ReasonRunFailed, code + ": " + api.ErrorMessage()
 		}
 	case p.Provider != "" && p.Provider != ProviderS3 && cloudReason(err) != "":
 		return cloudReason(err), p.cloudCause(err)
 	case unknown != "":
-		return v1alpha1.ReasonCertificateInvalid, p.unverified(unknown)
+		return v1alpha1.ReasonCertificateInvalid, p.describeUnverified(unknown)
 	case errors.As(err, &network):
-		return v1alpha1.ReasonStorageUnreachable, p.server() + " does not answer: " + cause.Of(err)
+		return v1alpha1.ReasonStorageUnreachable, p.server() + " does not answer: " + cause.Describe(err)
 	}
 	return v1alpha1.ReasonRunFailed, err.Error()
 }
 
-// unverified says that the endpoint's certificate is not one that is trusted, and what to do.
-func (p *Place) unverified(why string) string {
+// describeUnverified says that the endpoint's certificate is not one that is trusted, and what to do.
+func (p *Place) describeUnverified(why string) string {
 	if p.CA != "" {
 		return fmt.Sprintf("the certificate of %s cannot be verified by %s, which storage.s3.caSecret names: %s", p.Endpoint, p.CAOf, why)
 	}

@@ -38,10 +38,10 @@ func (p *Place) connectGCS(ctx context.Context) error {
 	}
 	client, err := gcp.NewHTTPClient(gcp.DefaultTransport(), source)
 	if err != nil {
-		return p.Told("open", err)
+		return p.WrapError("open", err)
 	}
 	p.Blobs, err = gcsblob.OpenBucket(ctx, client, p.Bucket, nil)
-	return p.Told("open", err)
+	return p.WrapError("open", err)
 }
 
 func (p *Place) tokensGCS(ctx context.Context) (gcp.TokenSource, error) {
@@ -78,10 +78,10 @@ func (p *Place) connectAzblob(ctx context.Context) error {
 	}
 	client, err := connect(cmp.Or(p.Endpoint, "https://"+p.Account+".blob.core.windows.net") + "/" + p.Bucket)
 	if err != nil {
-		return p.Told("open", err)
+		return p.WrapError("open", err)
 	}
 	p.Blobs, err = azureblob.OpenBucket(ctx, client, nil)
-	return p.Told("open", err)
+	return p.WrapError("open", err)
 }
 
 // byKey connects with the key of the account, which the tools take from the environment.

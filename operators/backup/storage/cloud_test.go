@@ -89,7 +89,7 @@ func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := look(t.Context(), c.storage, "u")
 			require.Error(t, err)
-			r := failure.Result(err, "", false)
+			r := failure.NewResult(err, "", false)
 			assert.Equal(t, c.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, c.words)
 		})
@@ -103,7 +103,7 @@ func TestBR01AKeyThatGoogleRefusesIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = source.Token()
 	require.Error(t, err)
-	r := failure.Result(p.Told("look into", err), "", false)
+	r := failure.NewResult(p.WrapError("look into", err), "", false)
 	assert.Equal(t, v1alpha1.ReasonStorageRefused, r.Reason)
 	assert.Equal(t, "look into bucket copies: refused: does Secret keys have the right key, and may it list, read, write and delete there?", r.Message)
 }
@@ -129,10 +129,10 @@ func TestBR04WhatGoogleRefusesIsNotTakenForMissing(t *testing.T) {
 	for _, refused = range []string{http.MethodDelete, http.MethodGet} {
 		_, err = p.Remove(t.Context(), "u")
 		require.Error(t, err, "no file may go without being deleted")
-		assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.Result(err, "", false).Reason, err.Error())
+		assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.NewResult(err, "", false).Reason, err.Error())
 	}
 	_, err = p.Claim(t.Context(), "v")
-	assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.Result(err, "", false).Reason, "whose the folder is, is not known")
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.NewResult(err, "", false).Reason, "whose the folder is, is not known")
 }
 
 // azureServer is a server that answers as Azure does when it refuses.
@@ -187,7 +187,7 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 			c.change(&st)
 			_, err := st.Open(t.Context())
 			require.Error(t, err)
-			r := failure.Result(err, "", false)
+			r := failure.NewResult(err, "", false)
 			assert.Equal(t, c.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, c.words)
 		})

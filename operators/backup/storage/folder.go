@@ -30,7 +30,7 @@ func (p *Place) Claim(ctx context.Context, uid string) (*Marker, error) {
 	case m != nil:
 		return nil, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup: its Backup had UID %s", p.Folder, p.Name(), m.UID)
 	}
-	return nil, p.Each(ctx, "", func(file *blob.ListObject) error {
+	return nil, p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
 		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.Name(), file.Key)
 	})
 }
@@ -46,7 +46,7 @@ func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 	case m != nil:
 		return nil
 	}
-	if err := p.Each(ctx, "", func(file *blob.ListObject) error {
+	if err := p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
 		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.Name(), file.Key)
 	}); err != nil {
 		return err
@@ -54,15 +54,15 @@ func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 	return p.Begin(ctx, Marker{UID: uid, Physical: true, Log: true})
 }
 
-// Beside is another folder of the same storage.
-func (p *Place) Beside(folder string) *Place {
+// WithFolder is another folder of the same storage.
+func (p *Place) WithFolder(folder string) *Place {
 	out := *p
 	out.Folder = folder
 	return &out
 }
 
-// IsLog refuses a folder that has no log, or another LogBackup's if the UID is known.
-func (p *Place) IsLog(ctx context.Context, uid string) error {
+// CheckIsLog refuses a folder that has no log, or another LogBackup's if the UID is known.
+func (p *Place) CheckIsLog(ctx context.Context, uid string) error {
 	m, err := p.Marker(ctx)
 	switch {
 	case err != nil:
@@ -75,8 +75,8 @@ func (p *Place) IsLog(ctx context.Context, uid string) error {
 	return nil
 }
 
-// Complete reads the marker of a backup that is complete.
-func (p *Place) Complete(ctx context.Context, uid string) (*Marker, error) {
+// ReadComplete reads the marker of a backup that is complete.
+func (p *Place) ReadComplete(ctx context.Context, uid string) (*Marker, error) {
 	m, err := p.Marker(ctx)
 	switch {
 	case err != nil:
@@ -93,8 +93,8 @@ func (p *Place) Complete(ctx context.Context, uid string) (*Marker, error) {
 	return m, nil
 }
 
-// Each calls do with every file below the folder.
-func (p *Place) Each(ctx context.Context, below string, do func(*blob.ListObject) error) error {
+// ForEachFile calls do with every file below the folder.
+func (p *Place) ForEachFile(ctx context.Context, below string, do func(*blob.ListObject) error) error {
 	files := p.Blobs.List(&blob.ListOptions{Prefix: p.Folder + "/" + below})
 	for {
 		file, err := files.Next(ctx)
@@ -102,7 +102,7 @@ func (p *Place) Each(ctx context.Context, below string, do func(*blob.ListObject
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return p.Told("list files in", err)
+			return p.WrapError("list files in", err)
 		}
 		if err := do(file); err != nil {
 			return err
@@ -110,10 +110,10 @@ func (p *Place) Each(ctx context.Context, below string, do func(*blob.ListObject
 	}
 }
 
-// size adds up the files of the tool.
-func (p *Place) size(ctx context.Context) (int64, error) {
+// sumSizes adds up the files of the tool.
+func (p *Place) sumSizes(ctx context.Context) (int64, error) {
 	sum := int64(0)
-	err := p.Each(ctx, DataFolder+"/", func(file *blob.ListObject) error {
+	err := p.ForEachFile(ctx, DataFolder+"/", func(file *blob.ListObject) error {
 		sum += file.Size
 		return nil
 	})
@@ -128,7 +128,7 @@ func (p *Place) Remove(ctx context.Context, uid string) (bool, error) {
 		return false, err
 	}
 	last := p.markerKey()
-	err = p.Each(ctx, "", func(file *blob.ListObject) error {
+	err = p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
 		if file.IsDir || file.Key == last {
 			return nil
 		}
@@ -145,7 +145,7 @@ func (p *Place) Remove(ctx context.Context, uid string) (bool, error) {
 
 func (p *Place) delete(ctx context.Context, key string) error {
 	if err := p.Blobs.Delete(ctx, key); err != nil && codeOf(err) != gcerrors.NotFound {
-		return p.Told("delete "+key+" in", err)
+		return p.WrapError("delete "+key+" in", err)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (p *Place) removeFolders() error {
 	}
 	for _, folder := range []string{filepath.Join(p.Volume, p.Folder, DataFolder), filepath.Join(p.Volume, p.Folder)} {
 		if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return p.Told("remove a folder of", err)
+			return p.WrapError("remove a folder of", err)
 		}
 	}
 	return nil

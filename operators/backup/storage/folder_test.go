@@ -85,7 +85,7 @@ func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
 			if c.reason == "" {
 				require.NoError(t, err)
 			} else {
-				assert.Equal(t, c.reason, failure.Result(err, "", false).Reason)
+				assert.Equal(t, c.reason, failure.NewResult(err, "", false).Reason)
 			}
 			assert.Len(t, objectstore.Files(t, dir), c.left)
 		})
@@ -97,20 +97,20 @@ func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
 func TestBR04AFolderIsOneBackups(t *testing.T) {
 	_, p := volume(t, nil)
 	require.NoError(t, p.Begin(t.Context(), Marker{UID: "u", Server: "v8"}))
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.Result(p.Begin(t.Context(), Marker{UID: "v", Server: "v8"}), "", false).Reason)
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(p.Begin(t.Context(), Marker{UID: "v", Server: "v8"}), "", false).Reason)
 	_, err := p.Finish(t.Context(), Marker{UID: "u"})
 	require.NoError(t, err)
 
 	// A storage without conditions lets the second write its marker too.
 	require.NoError(t, p.write(t.Context(), Marker{UID: "v"}, nil))
 	_, err = p.Finish(t.Context(), Marker{UID: "u"})
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.Result(err, "", false).Reason)
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(err, "", false).Reason)
 	there, err := p.Marker(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, &Marker{UID: "v"}, there)
 	require.NoError(t, p.Blobs.Delete(t.Context(), p.markerKey()))
 	_, err = p.Finish(t.Context(), Marker{UID: "u"})
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.Result(err, "", false).Reason)
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(err, "", false).Reason)
 }
 
 func TestBR04ARestoreReadsOnlyACompleteBackup(t *testing.T) {
@@ -120,12 +120,12 @@ func TestBR04ARestoreReadsOnlyACompleteBackup(t *testing.T) {
 			all["p/b/backup.json"] = text
 		}
 		_, p := volume(t, all)
-		_, err := p.Complete(t.Context(), uid)
+		_, err := p.ReadComplete(t.Context(), uid)
 		require.Error(t, err)
-		assert.Equal(t, v1alpha1.ReasonBackupUnreadable, failure.Result(err, "", false).Reason)
+		assert.Equal(t, v1alpha1.ReasonBackupUnreadable, failure.NewResult(err, "", false).Reason)
 	}
 	_, p := volume(t, map[string]string{"p/b/backup.json": `{"uid":"v","complete":true,"bytes":7}`})
-	m, err := p.Complete(t.Context(), "")
+	m, err := p.ReadComplete(t.Context(), "")
 	require.NoError(t, err)
 	assert.Equal(t, int64(7), m.Bytes)
 }

@@ -42,7 +42,7 @@ func (p *Place) Marker(ctx context.Context) (*Marker, error) {
 	case codeOf(err) == gcerrors.NotFound:
 		return nil, nil //nolint:nilnil // none is an answer
 	case err != nil:
-		return nil, p.Told("read "+MarkerFile+" in", err)
+		return nil, p.WrapError("read "+MarkerFile+" in", err)
 	}
 	out := &Marker{}
 	if err := json.Unmarshal(text, out); err != nil || out.UID == "" {
@@ -58,7 +58,7 @@ func (p *Place) Begin(ctx context.Context, m Marker) error {
 	if codeOf(err) == gcerrors.FailedPrecondition {
 		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile", p.Folder, p.Name())
 	}
-	return p.Told("write "+MarkerFile+" to", err)
+	return p.WrapError("write "+MarkerFile+" to", err)
 }
 
 // Finish writes the marker of a backup that is complete, if it is still that of the Backup:
@@ -71,11 +71,11 @@ func (p *Place) Finish(ctx context.Context, m Marker) (Marker, error) {
 	case there == nil || there.UID != m.UID:
 		return m, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile: the files of both are mixed", p.Folder, p.Name())
 	}
-	if m.Bytes, err = p.size(ctx); err != nil {
+	if m.Bytes, err = p.sumSizes(ctx); err != nil {
 		return m, err
 	}
 	m.Complete = true
-	return m, p.Told("write "+MarkerFile+" to", p.write(ctx, m, nil))
+	return m, p.WrapError("write "+MarkerFile+" to", p.write(ctx, m, nil))
 }
 
 func (p *Place) write(ctx context.Context, m Marker, options *blob.WriterOptions) error {

@@ -25,7 +25,7 @@ type Place struct {
 func (p *Place) connect(ctx context.Context) (err error) {
 	if p.Volume != "" {
 		p.Blobs, err = fileblob.OpenBucket(p.Volume, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
-		return p.Told("open", err)
+		return p.WrapError("open", err)
 	}
 	switch p.Provider {
 	case ProviderGCS:

@@ -35,7 +35,7 @@ func serve(t *testing.T, flags ...string) server {
 // listen is serve at an address, with TLS if there is a directory with tls.crt and tls.key.
 func listen(t *testing.T, address, certificate string, flags ...string) server {
 	t.Helper()
-	s := objectstore.Bucket(t, objectstore.Server{Address: address, AccessKey: access, SecretKey: secret, Certificate: certificate, Flags: flags}, "copies")
+	s := objectstore.StartWithBucket(t, objectstore.Server{Address: address, AccessKey: access, SecretKey: secret, Certificate: certificate, Flags: flags}, "copies")
 	return server{dir: s.Dir, url: s.URL()}
 }
 
@@ -104,7 +104,7 @@ func TestBR04WhatIsWrongWithABucketIsNamedBeforeAnythingIsWritten(t *testing.T) 
 			c.change(&st)
 			_, err := look(t.Context(), st, "u")
 			require.Error(t, err)
-			have := failure.Result(err, "", false)
+			have := failure.NewResult(err, "", false)
 			if c.want.Message == "" {
 				have.Message = ""
 			}
@@ -118,7 +118,7 @@ func TestBR04ABucketThatMayOnlyBeReadIsNamed(t *testing.T) {
 	s := serve(t, "--readonly")
 	_, err := look(t.Context(), s.storage(t), "u")
 	require.Error(t, err)
-	r := failure.Result(err, "", false)
+	r := failure.NewResult(err, "", false)
 	assert.Equal(t, v1alpha1.ReasonStorageRefused, r.Reason, r.Message)
 	assert.Contains(t, r.Message, "write backup.json to bucket copies: AccessDenied: does Secret keys have the right keys")
 }
@@ -165,7 +165,7 @@ func TestBR04AnEndpointIsKnownByItsAuthority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := look(t.Context(), c.storage, "u")
 			require.Error(t, err)
-			r := failure.Result(err, "", false)
+			r := failure.NewResult(err, "", false)
 			assert.Equal(t, c.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, c.words)
 		})

@@ -46,7 +46,7 @@ func (s Storage) Open(ctx context.Context) (*Place, error) {
 		return nil, err
 	}
 	if _, _, err := p.Blobs.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: s.Folder + "/"}); err != nil {
-		return nil, errors.Join(p.Told("look into", err), p.Blobs.Close())
+		return nil, errors.Join(p.WrapError("look into", err), p.Blobs.Close())
 	}
 	return p, nil
 }

@@ -29,7 +29,7 @@ import (
 // as Err says that the plan rests on an old version of something.
 func (r *reconciler) act(ctx context.Context, s *observation.Snapshot, p *planning.Plan) step.Outcome {
 	if p.AddFinalizer {
-		if err := r.finalizer(ctx, s.Instance, controllerutil.AddFinalizer); err != nil {
+		if err := r.changeFinalizer(ctx, s.Instance, controllerutil.AddFinalizer); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
 		}
 	}
@@ -54,7 +54,7 @@ func (r *reconciler) act(ctx context.Context, s *observation.Snapshot, p *planni
 	}
 	worst := step.Worst(all...)
 	if p.RemoveFinalizer && worst.Kind == step.KindDone {
-		if err := r.finalizer(ctx, s.Instance, releaseFinalizers(s)); err != nil {
+		if err := r.changeFinalizer(ctx, s.Instance, releaseFinalizers(s)); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
 		}
 	}
@@ -72,9 +72,9 @@ func releaseFinalizers(s *observation.Snapshot) func(client.Object, string) bool
 	}
 }
 
-// finalizer adds or removes ours. The list is written whole, so the write must
+// changeFinalizer adds or removes ours. The list is written whole, so the write must
 // meet the version that it was computed from.
-func (r *reconciler) finalizer(ctx context.Context, instance *v1alpha1.Instance, change func(client.Object, string) bool) error {
+func (r *reconciler) changeFinalizer(ctx context.Context, instance *v1alpha1.Instance, change func(client.Object, string) bool) error {
 	changed := instance.DeepCopy()
 	change(changed, v1alpha1.FinalizerInstance)
 	patch := client.MergeFromWithOptions(instance, client.MergeFromWithOptimisticLock{})
@@ -88,7 +88,7 @@ func (r *reconciler) finalizer(ctx context.Context, instance *v1alpha1.Instance,
 func (r *reconciler) createClaim(ctx context.Context, s *observation.Snapshot, c planning.ClaimCreation) step.Outcome {
 	created := c.Claim.DeepCopy()
 	if err := r.Client.Create(ctx, created, client.FieldOwner(r.Name)); err != nil {
-		o := refusal.Refused(s, created, fmt.Errorf("create claim %s: %w", created.Name, err))
+		o := refusal.FromClaimError(s, created, fmt.Errorf("create claim %s: %w", created.Name, err))
 		s.Volumes[c.Index].Refused = o.Reason
 		return o
 	}
@@ -102,7 +102,7 @@ func (r *reconciler) patchClaim(ctx context.Context, s *observation.Snapshot, c 
 	changed := c.Claim.DeepCopy()
 	at := slices.IndexFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim == c.Claim })
 	if err := r.patch(ctx, changed, c.Body); err != nil {
-		o := refusal.Refused(s, c.Claim, fmt.Errorf("change claim %s: %w", c.Claim.Name, err))
+		o := refusal.FromClaimError(s, c.Claim, fmt.Errorf("change claim %s: %w", c.Claim.Name, err))
 		if o.Reason == v1alpha1.ReasonLimitRangeExceeded && c.Body["spec"] == nil {
 			// LimitRanger judges the size at every change, whatever is changed.
 			o.Message = fmt.Sprintf("a LimitRange prevents every change of claim %s, which needs one (%s): raise the LimitRange's maximum: kubectl -n %s get limitrange; or delete the claim, if its data is not needed: kubectl -n %s delete pvc %s",
@@ -120,22 +120,22 @@ func (r *reconciler) patchClaim(ctx context.Context, s *observation.Snapshot, c 
 			s.Volumes[at].Dropped = changed.Spec.VolumeAttributesClassName == nil
 		}
 	}
-	r.tell(s, c.Claim, c.Event, "changed claim %s: %s", c.Claim.Name, c.Why)
+	r.recordEvent(s, c.Claim, c.Event, "changed claim %s: %s", c.Claim.Name, c.Why)
 	return step.Done()
 }
 
 func (r *reconciler) deleteClaim(ctx context.Context, s *observation.Snapshot, c planning.ClaimDeletion) step.Outcome {
 	live := &corev1.PersistentVolumeClaim{}
 	if done, err := r.confirm(ctx, s, c.Claim, live); done || err != nil {
-		return refusal.Failed(err)
+		return refusal.FromError(err)
 	}
 	if c.Unbound && live.Spec.VolumeName != "" {
-		return refusal.Failed(refusal.Outdated(live.Name))
+		return refusal.FromError(refusal.NewConflict(live.Name))
 	}
 	if err := r.remove(ctx, live); err != nil {
-		return refusal.Failed(fmt.Errorf("delete claim %s: %w", live.Name, err))
+		return refusal.FromError(fmt.Errorf("delete claim %s: %w", live.Name, err))
 	}
-	r.tell(s, live, "ClaimDeleted", "deleted claim %s: %s", live.Name, c.Why)
+	r.recordEvent(s, live, "ClaimDeleted", "deleted claim %s: %s", live.Name, c.Why)
 	return step.Done()
 }
 
@@ -145,7 +145,7 @@ func (r *reconciler) createPod(ctx context.Context, s *observation.Snapshot, pod
 		if q := storage.QuotaOf(err); q != nil {
 			return refusal.OverQuota(s, pod, q)
 		}
-		return refusal.Rejected(s, v1alpha1.ReasonPodRejected, fmt.Errorf("create pod %s: %w", pod.Name, err))
+		return refusal.FromWriteError(s, v1alpha1.ReasonPodRejected, fmt.Errorf("create pod %s: %w", pod.Name, err))
 	}
 	s.Pod = created
 	// Kubernetes' own Events report where it is scheduled and how it starts.
@@ -155,7 +155,7 @@ func (r *reconciler) createPod(ctx context.Context, s *observation.Snapshot, pod
 
 func (r *reconciler) patchPod(ctx context.Context, s *observation.Snapshot, p *planning.PodPatch) step.Outcome {
 	if err := r.patch(ctx, p.Pod.DeepCopy(), p.Body); err != nil {
-		return refusal.Rejected(s, v1alpha1.ReasonPodRejected, fmt.Errorf("change pod %s: %w", p.Pod.Name, err))
+		return refusal.FromWriteError(s, v1alpha1.ReasonPodRejected, fmt.Errorf("change pod %s: %w", p.Pod.Name, err))
 	}
 	// No Event: a user acts on none of it, and the pod shows it.
 	status.Note(ctrl.LoggerFrom(ctx), status.About{Object: s.Instance, Related: p.Pod, Reason: "PodUpdated"}, "changed pod %s in place: %s", p.Pod.Name, p.Why)
@@ -165,21 +165,21 @@ func (r *reconciler) patchPod(ctx context.Context, s *observation.Snapshot, p *p
 func (r *reconciler) deletePod(ctx context.Context, s *observation.Snapshot, d *planning.PodDeletion) step.Outcome {
 	live := &corev1.Pod{}
 	if done, err := r.confirm(ctx, s, d.Pod, live); done || err != nil {
-		return refusal.Failed(err)
+		return refusal.FromError(err)
 	}
 	if d.Next != nil {
 		// Its own name is taken as yet. One that the API server made up would be
 		// another one each time, and with it what status says of a refusal.
 		trial := d.Next.DeepCopy()
 		trial.Name += "-next"
-		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); refusal.NeverMade(err) {
+		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); refusal.IsPermanent(err) {
 			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement is invalid: %w", live.Name, err))
 		}
 	}
 	if err := r.remove(ctx, live); err != nil {
-		return refusal.Failed(fmt.Errorf("delete pod %s: %w", live.Name, err))
+		return refusal.FromError(fmt.Errorf("delete pod %s: %w", live.Name, err))
 	}
-	r.tell(s, live, "PodDeleted", "deleted pod %s: %s", live.Name, d.Why)
+	r.recordEvent(s, live, "PodDeleted", "deleted pod %s: %s", live.Name, d.Why)
 	return step.Done()
 }
 
@@ -192,7 +192,7 @@ func (r *reconciler) confirm(ctx context.Context, s *observation.Snapshot, seen,
 		return false, fmt.Errorf("read Instance %s: %w", s.Instance.Name, err)
 	}
 	if instance.UID != s.Instance.UID || instance.Generation != s.Instance.Generation {
-		return false, refusal.Outdated(s.Instance.Name)
+		return false, refusal.NewConflict(s.Instance.Name)
 	}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), live)
 	switch {
@@ -201,7 +201,7 @@ func (r *reconciler) confirm(ctx context.Context, s *observation.Snapshot, seen,
 	case err != nil:
 		return false, fmt.Errorf("read %T %s: %w", live, seen.GetName(), err)
 	case live.GetUID() != seen.GetUID():
-		return false, refusal.Outdated(seen.GetName())
+		return false, refusal.NewConflict(seen.GetName())
 	}
 	return live.GetDeletionTimestamp() != nil, nil
 }
@@ -222,7 +222,7 @@ func (r *reconciler) patch(ctx context.Context, object client.Object, body map[s
 	return client.IgnoreNotFound(r.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(r.Name)))
 }
 
-// tell records a side effect as an Event of the Instance.
-func (r *reconciler) tell(s *observation.Snapshot, related client.Object, reason, format string, args ...any) {
+// recordEvent records a side effect as an Event of the Instance.
+func (r *reconciler) recordEvent(s *observation.Snapshot, related client.Object, reason, format string, args ...any) {
 	r.Recorder.Eventf(s.Instance, related, corev1.EventTypeNormal, reason, "Reconcile", format, args...)
 }

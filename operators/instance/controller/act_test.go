@@ -28,7 +28,7 @@ func TestAVolumeThatHasJustBeenAskedToGrowIsNotUpToDate(t *testing.T) {
 	acted := r.act(t.Context(), s, p)
 	require.Equal(t, step.KindDone, acted.Kind, acted.Message)
 
-	after := report(s, p, acted, clock()).after
+	after := reportStatus(s, p, acted, clock()).after
 	upToDate := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionUpToDate)
 	assert.Equal(t, v1alpha1.ReasonVolumeChanging, upToDate.Reason, upToDate.Message)
 	assert.Equal(t, "2Gi", after.Volumes[0].Requested.String())

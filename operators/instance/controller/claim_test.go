@@ -80,7 +80,7 @@ func (s stage) restore(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.P
 // P3, P6.
 func TestACacheThatLagsRecordsNoClaimThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 	r, f, cache := s.byHand()
 	there := s.restore(func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: name}
@@ -95,7 +95,7 @@ func TestACacheThatLagsRecordsNoClaimThatIsNotThere(t *testing.T) {
 // comes under its name.
 func TestNoPodIsMadeOnAClaimThatOnlyACacheRemembers(t *testing.T) {
 	t.Parallel()
-	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 	r, f, pod := s.remembered()
 	s.losePVC()
 	require.NoError(t, api.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
@@ -107,7 +107,7 @@ func TestNoPodIsMadeOnAClaimThatOnlyACacheRemembers(t *testing.T) {
 // P3, P6: a claim that is being deleted is kept by the pod that uses it.
 func TestNoPodIsStoppedWhileACacheHasNotSeenThatItsClaimIsBeingDeleted(t *testing.T) {
 	t.Parallel()
-	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 	r, f, pod := s.remembered()
 	going := s.pvc()
 	going.Finalizers = []string{"kubernetes.io/pvc-protection"}
@@ -135,7 +135,7 @@ func TestNoPodIsCalledReadyThatACacheHasNotSeenStop(t *testing.T) {
 		"that is to stop":                {func(*v1alpha1.Instance, types.UID) {}, func(i *v1alpha1.Instance, pod types.UID) { i.Spec.StopPod = pod }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+			s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 			r, f, pod := s.remembered()
 			s.edit(func(i *v1alpha1.Instance) { c.before(i, pod.UID) })
 			cache, ok := r.Client.(*remembering)
@@ -174,7 +174,7 @@ func TestARestoredClaimIsLabelledAndOutlivesTheInstance(t *testing.T) {
 // P3, S F5: what looks like a StatefulSet's claim is left alone, whatever the policy,
 // until a user says whose it is, and is never deleted then.
 func TestAClaimOfAStrangerIsNeitherTakenNorDeleted(t *testing.T) {
-	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 	theirs := s.restore()
 	s.create(func(i *v1alpha1.Instance) {
 		i.Spec.ClaimRetention = v1alpha1.ClaimRetention{WhenDeleted: v1alpha1.DeleteClaim, WhenScaled: v1alpha1.DeleteClaim}
@@ -200,7 +200,7 @@ func TestAClaimOfAStrangerIsNeitherTakenNorDeleted(t *testing.T) {
 // P11: a quota that is too small for a pod, and then is not.
 func TestAPodThatAQuotaForbidsNamesTheQuota(t *testing.T) {
 	t.Parallel()
-	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
 	status := corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
 	require.NoError(t, api.Create(t.Context(), quota))

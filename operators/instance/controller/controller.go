@@ -44,7 +44,7 @@ func Definition() operator.Definition {
 		Kind:    v1alpha1.KindInstance,
 		List:    func() client.ObjectList { return &v1alpha1.InstanceList{} },
 		Expires: expiry.Expires,
-		Setup:   setup,
+		Setup:   setupController,
 	}
 }
 
@@ -53,7 +53,7 @@ type reconciler struct {
 	places observation.Places
 }
 
-func setup(_ context.Context, env operator.Env) error {
+func setupController(_ context.Context, env operator.Env) error {
 	r := &reconciler{Env: env}
 	edits := queueing.NewEdits()
 	b := edits.For(ctrl.NewControllerManagedBy(env.Manager).Named(env.Name), &v1alpha1.Instance{}).
@@ -63,7 +63,7 @@ func setup(_ context.Context, env operator.Env) error {
 	if env.ClusterScoped {
 		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes))
 	}
-	if err := b.Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Paced(r)))); err != nil {
+	if err := b.Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewPacedReconciler(r)))); err != nil {
 		return fmt.Errorf("add controller: %w", err)
 	}
 	return expiry.Add(env)
@@ -82,7 +82,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if s.Gone {
 		return reconcile.Result{}, nil
 	}
-	result, recorded, err := r.pass(ctx, s)
+	result, recorded, err := r.reconcileSnapshot(ctx, s)
 	if err != nil || !recorded {
 		return result, err
 	}
@@ -90,13 +90,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if same, err := r.readAgain(ctx, s); err != nil || !same {
 		return result, err
 	}
-	result, _, err = r.pass(ctx, s)
+	result, _, err = r.reconcileSnapshot(ctx, s)
 	return result, err
 }
 
-// pass plans for a snapshot, carries the plan out and reports. recorded says that the status
+// reconcileSnapshot plans for a snapshot, carries the plan out and reports. recorded says that the status
 // has just recorded the claims which a pod waited for.
-func (r *reconciler) pass(ctx context.Context, s *observation.Snapshot) (result reconcile.Result, recorded bool, err error) {
+func (r *reconciler) reconcileSnapshot(ctx context.Context, s *observation.Snapshot) (result reconcile.Result, recorded bool, err error) {
 	p := makePlan(s)
 	acted := r.act(ctx, s, p)
 	switch {
@@ -106,7 +106,7 @@ func (r *reconciler) pass(ctx context.Context, s *observation.Snapshot) (result 
 	case p.RemoveFinalizer && acted.Kind == step.KindDone:
 		return reconcile.Result{}, false, nil
 	}
-	found := report(s, p, acted, r.Now())
+	found := reportStatus(s, p, acted, r.Now())
 	wait, err := r.Status.Write(ctx, s.Instance, &found.before, &found.after, found.transitions)
 	switch {
 	case apierrors.IsConflict(err):
@@ -115,7 +115,7 @@ func (r *reconciler) pass(ctx context.Context, s *observation.Snapshot) (result 
 		return reconcile.Result{}, false, err
 	}
 	result, err = found.outcome.ResultWithin(found.lookAgain(), wait)
-	return result, s.Pod == nil && acted.Kind == step.KindDone && volumeclaim.Records(found.before.Volumes, found.after.Volumes), err
+	return result, s.Pod == nil && acted.Kind == step.KindDone && volumeclaim.RecordsClaims(found.before.Volumes, found.after.Volumes), err
 }
 
 // instanceOf returns the Instance that a pod or claim belongs to, by its

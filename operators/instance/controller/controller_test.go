@@ -87,7 +87,7 @@ func runTests(m *testing.M) (code int, err error) {
 	operatorCtx, stop := context.WithCancel(ctx)
 	stopped := make(chan error, 1)
 	go func() {
-		stopped <- operator.Run(operatorCtx, identity, operator.Alone(definition), operator.Flags{
+		stopped <- operator.Run(operatorCtx, identity, operator.NewProgram(definition), operator.Flags{
 			MetricsAddress: "0", ProbeAddress: "0", Concurrency: 8, ReconcileTimeout: time.Minute, ClientQPS: -1,
 		})
 	}()
@@ -138,7 +138,7 @@ const (
 func begin(t *testing.T, changes ...func(*v1alpha1.Instance)) stage {
 	t.Helper()
 	t.Parallel()
-	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 	s.create(changes...)
 	return s
 }
@@ -466,7 +466,7 @@ func TestBadInputIsNamedAndUndoneByFixingIt(t *testing.T) {
 	})
 	t.Run("a quota that is too small", func(t *testing.T) {
 		t.Parallel()
-		s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+		s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"persistentvolumeclaims": resource.MustParse("0")}}}
 		require.NoError(t, api.Create(t.Context(), quota))
 		quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, quota.Spec.Hard // the quota controller's part
@@ -519,7 +519,7 @@ func TestBadInputIsNamedAndUndoneByFixingIt(t *testing.T) {
 	})
 	t.Run("a pod of somebody else", func(t *testing.T) {
 		t.Parallel()
-		s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+		s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 		stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}
 		require.NoError(t, api.Create(t.Context(), stranger))
 		s.create()
@@ -774,7 +774,7 @@ func TestAVolumeAttributesClassThatIsDroppedIsAskedForOnce(t *testing.T) {
 	}
 	for range 3 {
 		p := look()
-		found := report(s, p, r.act(t.Context(), s, p), clock())
+		found := reportStatus(s, p, r.act(t.Context(), s, p), clock())
 		assert.Equal(t, v1alpha1.ReasonVolumeAttributesUnsupported, found.outcome.Reason)
 		assert.Equal(t, v1alpha1.ReasonVolumeAttributesUnsupported, found.after.Volumes[0].Change)
 		s.Instance.Status.Volumes, s.Instance.Status.ObservedGeneration = found.after.Volumes, found.after.ObservedGeneration
@@ -895,7 +895,7 @@ func manual(c client.Client) (*reconciler, *events.FakeRecorder) {
 // The instance operator leaves alone what the group's operator applies.
 func TestASpecThatIsAppliedAgainChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 	wanted := newInstance(t, s.namespace)
 	_, err := apply.Writer{Client: api, Owner: "pdgroup"}.Object(t.Context(), wanted, nil)
 	require.NoError(t, err)

@@ -140,7 +140,7 @@ func TestEveryWriteMayFailOrLoseItsReply(t *testing.T) {
 	t.Parallel()
 	play := func(t *testing.T, failAt int, lost bool) *faulty {
 		t.Helper()
-		s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+		s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 		f := &faulty{Client: api, failAt: failAt, lost: lost}
 		r, _ := manual(f)
 		s.life(r, f)

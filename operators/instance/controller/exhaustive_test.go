@@ -295,7 +295,7 @@ func TestEveryStateIsPlannedSafely(t *testing.T) {
 			p := makePlan(s)
 			wrong := unsafeIn(s, p)
 			if !st.has("whenDeleted") && !st.has("whenScaled") { // of which a report says nothing
-				wrong = append(wrong, reported.wrong(s, p, report(s, p, step.Done(), clock()))...)
+				wrong = append(wrong, reported.wrong(s, p, reportStatus(s, p, step.Done(), clock()))...)
 			}
 			if len(wrong) == 0 {
 				return

@@ -39,7 +39,7 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 							claim.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 						}
 						whole := managed == v1alpha1.ManagedBy && instance != "" && retired != "" && !going
-						what, left := expiry.Of(claim, clock())
+						what, left := expiry.FateOf(claim, clock())
 						assert.Equal(t, whole && (name == "past" || name == "now"), what == expiry.Delete, "%s %s %s %s %t", name, managed, instance, retired, going)
 						assert.Equal(t, whole && name == "future", what == expiry.KeepForNow && left == time.Hour)
 						assert.Equal(t, what == expiry.KeepForNow, left > 0, "nobody looks again at what stays for good")
@@ -92,7 +92,7 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 				v1alpha1.AnnotationExpires: clock().Add(-day).Format(time.RFC3339), v1alpha1.AnnotationExpiresClaim: "this 168h0m0s",
 			}
 			c.change(claim)
-			what, left := expiry.Of(claim, clock())
+			what, left := expiry.FateOf(claim, clock())
 			assert.Equal(t, c.what, what)
 			assert.Equal(t, c.left, left)
 		})
@@ -172,7 +172,7 @@ func TestAClaimIsReadLiveBeforeItExpires(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+			s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 			// Without the label that the running operator's cache selects by.
 			pvc := s.restore()
 			if c.before != nil {

@@ -16,7 +16,7 @@ func FuzzAnInstance(f *testing.F) {
 	hostile.Fuzz(f, "1", func(t *testing.T, attempt hostile.Attempt) {
 		s := world(t)
 		i := s.Instance
-		if !hostile.Into(&i.Spec, func() int32 { return 1 }, attempt) {
+		if !hostile.CanMerge(&i.Spec, func() int32 { return 1 }, attempt) {
 			return
 		}
 		if json.Valid([]byte(attempt.Config)) { // the API server takes nothing else
@@ -29,7 +29,7 @@ func FuzzAnInstance(f *testing.F) {
 				bare.Volumes = append(bare.Volumes, observation.Volume{Template: v, Name: v.Name + "-" + i.Name})
 			}
 			for _, seen := range []*observation.Snapshot{s, bare} {
-				found := report(seen, makePlan(seen), step.Done(), clock())
+				found := reportStatus(seen, makePlan(seen), step.Done(), clock())
 				i.Status.Conditions = found.after.Conditions
 			}
 			return i

@@ -25,16 +25,16 @@ import (
 // claim that was recorded must not be taken for one that was not.
 func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *observation.Snapshot {
 	s := &observation.Snapshot{Instance: instance, Now: r.Now()}
-	s.Pod, s.Err = get(ctx, r.Find, instance, instance.Name, &corev1.Pod{})
+	s.Pod, s.Err = findObject(ctx, r.Find, instance, instance.Name, &corev1.Pod{})
 	if s.Err != nil {
 		return s
 	}
-	if s.Pod != nil && (observation.ToStop(s) || !observation.AllRecorded(instance) || observation.Stopped(instance)) {
-		if s.Pod, s.Err = get(ctx, r.live, instance, instance.Name, &corev1.Pod{}); s.Err != nil {
+	if s.Pod != nil && (observation.MustStop(s) || !observation.AreClaimsRecorded(instance) || observation.MayHaveStopped(instance)) {
+		if s.Pod, s.Err = findObject(ctx, r.readLive, instance, instance.Name, &corev1.Pod{}); s.Err != nil {
 			return s
 		}
 	}
-	if s.Pod == nil || !observation.AllRecorded(instance) {
+	if s.Pod == nil || !observation.AreClaimsRecorded(instance) {
 		live := &v1alpha1.Instance{}
 		err := r.Live.Get(ctx, client.ObjectKeyFromObject(instance), live)
 		switch {
@@ -62,7 +62,7 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 		s.Volumes = append(s.Volumes, v)
 	}
 	if s.Instance.DeletionTimestamp != nil {
-		s.Strays, s.Err = r.strays(ctx, s)
+		s.Strays, s.Err = r.listStrayClaims(ctx, s)
 	}
 	if s.Err == nil {
 		s.Err = r.observeGroup(ctx, s)
@@ -113,24 +113,24 @@ func (r *reconciler) observeNode(ctx context.Context, name string) (observation.
 // not the cache before a pod is made, a claim is recorded or adopted, or a pod is
 // stopped: a claim that is being deleted is gone once its pod has stopped.
 func (r *reconciler) claim(ctx context.Context, s *observation.Snapshot, v observation.Volume) (*corev1.PersistentVolumeClaim, error) {
-	if s.Pod != nil && !observation.ToStop(s) {
-		seen, err := get(ctx, r.Find, s.Instance, v.Name, &corev1.PersistentVolumeClaim{})
+	if s.Pod != nil && !observation.MustStop(s) {
+		seen, err := findObject(ctx, r.Find, s.Instance, v.Name, &corev1.PersistentVolumeClaim{})
 		if err != nil || seen == nil || seen.UID == v.Recorded {
 			return seen, err
 		}
 	}
-	return get(ctx, r.live, s.Instance, v.Name, &corev1.PersistentVolumeClaim{})
+	return findObject(ctx, r.readLive, s.Instance, v.Name, &corev1.PersistentVolumeClaim{})
 }
 
-func (r *reconciler) live(ctx context.Context, key client.ObjectKey, into client.Object) error {
+func (r *reconciler) readLive(ctx context.Context, key client.ObjectKey, into client.Object) error {
 	return r.Live.Get(ctx, key, into)
 }
 
 // reader reads one object.
 type reader func(ctx context.Context, key client.ObjectKey, into client.Object) error
 
-// get reads an object of the Instance's namespace, nil if there is none.
-func get[T client.Object](ctx context.Context, read reader, instance *v1alpha1.Instance, name string, into T) (T, error) {
+// findObject reads an object of the Instance's namespace, nil if there is none.
+func findObject[T client.Object](ctx context.Context, read reader, instance *v1alpha1.Instance, name string, into T) (T, error) {
 	var none T
 	switch err := read(ctx, client.ObjectKey{Namespace: instance.Namespace, Name: name}, into); {
 	case apierrors.IsNotFound(err):
@@ -156,7 +156,7 @@ func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot,
 	if said {
 		r.places.Forget(instance)
 		v.Bound, v.Place = name, place
-		if len(place.Nodes) > 0 || s.Pod == nil || !podstate.FindsNoNode(s.Pod) {
+		if len(place.Nodes) > 0 || s.Pod == nil || !podstate.IsUnschedulable(s.Pod) {
 			return nil
 		}
 	}
@@ -184,7 +184,7 @@ func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot,
 // says so by keeping what is asked for.
 func (r *reconciler) observeAttributes(ctx context.Context, instance *v1alpha1.Instance, v *observation.Volume) error {
 	wanted := v.Template.VolumeAttributesClassName
-	if wanted == nil || v.Claim != nil && storage.Attributes(v.Claim) == *wanted {
+	if wanted == nil || v.Claim != nil && storage.AttributesClass(v.Claim) == *wanted {
 		return nil
 	}
 	v.Dropped = instance.Status.ObservedGeneration == instance.Generation && slices.ContainsFunc(instance.Status.Volumes, func(known v1alpha1.VolumeStatus) bool {
@@ -226,9 +226,9 @@ func (r *reconciler) observeGroup(ctx context.Context, s *observation.Snapshot) 
 	return nil
 }
 
-// strays lists claims that carry the Instance's label, which its spec does not
+// listStrayClaims lists claims that carry the Instance's label, which its spec does not
 // name.
-func (r *reconciler) strays(ctx context.Context, s *observation.Snapshot) ([]*corev1.PersistentVolumeClaim, error) {
+func (r *reconciler) listStrayClaims(ctx context.Context, s *observation.Snapshot) ([]*corev1.PersistentVolumeClaim, error) {
 	list := &corev1.PersistentVolumeClaimList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Instance.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: s.Instance.Name}); err != nil {
 		return nil, fmt.Errorf("list claims of Instance %s: %w", s.Instance.Name, err)

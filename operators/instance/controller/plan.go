@@ -26,12 +26,12 @@ func makePlan(s *observation.Snapshot) *planning.Plan {
 	case s.Err != nil:
 		p.Outcome = step.Fail(v1alpha1.ReasonRequestFailed, s.Err)
 		return p
-	case deleting && !observation.Held(s):
+	case deleting && !observation.MustFinalize(s):
 		// Nothing of ours is left, or was ever made; others hold the Instance.
 		p.Outcome = planning.Wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted and waits for finalizers of others")
 		p.Outcome.After = planning.Recheck // no watch reports when the group goes
 		return p
-	case deleting && !observation.Draining(s):
+	case deleting && !observation.IsDraining(s):
 		planDeletion(s, p)
 		return p
 	}
@@ -76,16 +76,16 @@ func planPod(s *observation.Snapshot, p *planning.Plan) {
 	}
 	switch {
 	case pod.DeletionTimestamp != nil:
-		p.Outcome = podstate.Terminating(s, pod)
+		p.Outcome = podstate.WaitForStop(s, pod)
 	case instance.Spec.Suspended:
 		if p.Outcome = maySuspend(s); p.Outcome.Kind == step.KindDone {
 			p.DeletePod = &planning.PodDeletion{Pod: pod, Why: "the Instance is suspended"}
-			p.Outcome = podstate.Terminating(s, pod)
+			p.Outcome = podstate.WaitForStop(s, pod)
 		}
 	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
 		if p.Outcome = mayRenew(s); p.Outcome.Kind == step.KindDone {
-			p.DeletePod = &planning.PodDeletion{Pod: pod, Why: "it has ended: " + podstate.Ending(pod)}
-			p.Outcome = podstate.Ended(pod)
+			p.DeletePod = &planning.PodDeletion{Pod: pod, Why: "it has ended: " + podstate.DescribeEnd(pod)}
+			p.Outcome = podstate.WaitForRecreation(pod)
 		}
 	default:
 		planChange(s, p)
@@ -134,7 +134,7 @@ func planChange(s *observation.Snapshot, p *planning.Plan) {
 		p.Outcome = planning.Wait("pod", v1alpha1.ReasonRestartPending, "pod %s is restarted for %s", pod.Name, change.Text)
 		return
 	}
-	if body := podtemplate.Changes(instance, pod, next, s.Template); body != nil {
+	if body := podtemplate.BuildPatch(instance, pod, next, s.Template); body != nil {
 		p.PatchPod = &planning.PodPatch{Pod: pod, Body: body, Why: "labels and annotations follow the spec"}
 	}
 }
@@ -155,7 +155,7 @@ func planDeletion(s *observation.Snapshot, p *planning.Plan) {
 		owner = podstate.OwnerOf(instance, pod)
 	}
 	if owner == podstate.OwnPod {
-		p.Outcome = podstate.Terminating(s, pod)
+		p.Outcome = podstate.WaitForStop(s, pod)
 		if pod.DeletionTimestamp == nil {
 			p.DeletePod = &planning.PodDeletion{Pod: pod, Why: "the Instance is being deleted"}
 		}
@@ -165,7 +165,7 @@ func planDeletion(s *observation.Snapshot, p *planning.Plan) {
 	if owner == podstate.OrphanPod {
 		return // the pod runs on, so its claims stay as they are
 	}
-	for _, claim := range volumeclaim.Of(s) {
+	for _, claim := range volumeclaim.List(s) {
 		volumeclaim.PlanRetention(s, claim, p)
 	}
 }

@@ -227,7 +227,7 @@ func TestAPodIsBroughtToARevisionWithoutBeingRecreated(t *testing.T) {
 	annotations, ok := metadata["annotations"].(map[string]any)
 	require.True(t, ok)
 	assert.Equal(t, "r1", annotations[v1alpha1.AnnotationMadeFrom])
-	found := report(s, p, step.Done(), clock())
+	found := reportStatus(s, p, step.Done(), clock())
 	assert.Equal(t, "r2", found.after.Revision)
 	assert.Equal(t, "r1", found.after.MadeFrom)
 
@@ -243,7 +243,7 @@ func TestAPodIsBroughtToARevisionWithoutBeingRecreated(t *testing.T) {
 	s.Instance.Spec.Revision, s.Instance.Spec.InPlaceFrom = "r1", "r2"
 	p = makePlan(s)
 	assert.Equal(t, "~pod", actions(p))
-	assert.Empty(t, report(s, p, step.Done(), clock()).after.MadeFrom)
+	assert.Empty(t, reportStatus(s, p, step.Done(), clock()).after.MadeFrom)
 
 	// Any other revision is compared.
 	s.Instance.Spec.Revision, s.Instance.Spec.InPlaceFrom = "r3", "r0"
@@ -254,7 +254,7 @@ func TestAPodIsBroughtToARevisionWithoutBeingRecreated(t *testing.T) {
 
 func TestAPodThatWasReadyAgainUnseenIsReadySinceThen(t *testing.T) {
 	s := world(t)
-	before := report(s, makePlan(s), step.Done(), clock())
+	before := reportStatus(s, makePlan(s), step.Done(), clock())
 	s.Instance.Status.Conditions = before.after.Conditions
 	later := metav1.NewTime(clock().Add(time.Minute))
 	for n := range s.Pod.Status.Conditions {
@@ -262,9 +262,9 @@ func TestAPodThatWasReadyAgainUnseenIsReadySinceThen(t *testing.T) {
 			s.Pod.Status.Conditions[n].LastTransitionTime = later
 		}
 	}
-	after := report(s, makePlan(s), step.Done(), clock().Add(time.Hour))
+	after := reportStatus(s, makePlan(s), step.Done(), clock().Add(time.Hour))
 	ready := meta.FindStatusCondition(after.after.Conditions, v1alpha1.ConditionPodReady)
 	assert.Equal(t, later, ready.LastTransitionTime)
 	s.Instance.Status.Conditions = after.after.Conditions
-	assert.Equal(t, after.after.Conditions, report(s, makePlan(s), step.Done(), clock().Add(2*time.Hour)).after.Conditions, "it changes once")
+	assert.Equal(t, after.after.Conditions, reportStatus(s, makePlan(s), step.Done(), clock().Add(2*time.Hour)).after.Conditions, "it changes once")
 }

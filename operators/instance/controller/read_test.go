@@ -60,7 +60,7 @@ func (w watchedStatus) Apply(ctx context.Context, o runtime.ApplyConfiguration, 
 func byOneself(t *testing.T) (stage, *watched, *reconciler, func()) {
 	t.Helper()
 	t.Parallel()
-	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 	s.create(func(i *v1alpha1.Instance) { i.Labels = map[string]string{byHand: ""} })
 	w := &watched{Client: api}
 	r, _ := manual(w)

@@ -103,18 +103,18 @@ type finding struct {
 	again time.Duration
 }
 
-// report computes conditions and status.
-func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now time.Time) finding {
+// reportStatus computes conditions and status.
+func reportStatus(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now time.Time) finding {
 	instance := s.Instance
 	before := partOf(instance)
 	set := conditions.New(before.Conditions, instance.Generation, now)
 	if s.Err != nil {
-		return unread(s, p, before, set)
+		return reportReadError(s, p, before, set)
 	}
 	volumes, pod := volumeclaim.Outcome(s, acted), podstate.Outcome(s, p, acted)
-	put(set, v1alpha1.ConditionVolumesReady, volumes, v1alpha1.ReasonVolumesReady, volumeclaim.Summary(s))
+	setCondition(set, v1alpha1.ConditionVolumesReady, volumes, v1alpha1.ReasonVolumesReady, volumeclaim.Summary(s))
 	reason, summary, again := podstate.Readiness(s, now)
-	put(set, v1alpha1.ConditionPodReady, pod, reason, summary)
+	setCondition(set, v1alpha1.ConditionPodReady, pod, reason, summary)
 	if set.Is(v1alpha1.ConditionPodReady) {
 		// A container that was restarted unobserved has made the pod
 		// Ready again, and has forgotten the orders that its member got.
@@ -123,15 +123,15 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 
 	deleting := instance.DeletionTimestamp != nil
 	suspended := instance.Spec.Suspended && !deleting
-	outcome := worst(s, p, outcomes{acted, volumes, pod}, suspended)
-	noteReason, note := leaderless(instance)
+	outcome := worstOutcome(s, p, outcomes{acted, volumes, pod}, suspended)
+	noteReason, note := describeLeaderEviction(instance)
 	set.Finish(conditions.Verdict{
 		NoteReason: noteReason, Note: note,
-		Unpause: observation.OriginOf(s).Unset("paused"), Resume: resume(s),
-		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && podstate.Gates(s).Kind == step.KindDone,
+		Unpause: observation.OriginOf(s).Unset("paused"), Resume: describeResume(s),
+		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && podstate.CheckGates(s).Kind == step.KindDone,
 		Summary:   podstate.Summary(s),
 		Outcome:   podstate.StallAfterGrace(set, outcome, now),
-		Paused:    instance.Spec.Paused && (!deleting || observation.Draining(s)),
+		Paused:    instance.Spec.Paused && (!deleting || observation.IsDraining(s)),
 		Suspended: suspended,
 	})
 	after := part{ObservedGeneration: instance.Generation, Conditions: set.List(), Volumes: volumeclaim.Status(s, p)}
@@ -154,9 +154,9 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome, again: again}
 }
 
-// leaderless notes that the member leads nothing because a user asked, as its
+// describeLeaderEviction notes that the member leads nothing because a user asked, as its
 // group's operator has answered; empty if it may lead.
-func leaderless(i *v1alpha1.Instance) (reason, note string) {
+func describeLeaderEviction(i *v1alpha1.Instance) (reason, note string) {
 	if _, asked := i.Annotations[v1alpha1.AnnotationEvictLeaders]; !asked || i.Annotations[v1alpha1.AnnotationLeadersEvicted] == "" {
 		return "", ""
 	}
@@ -166,38 +166,38 @@ func leaderless(i *v1alpha1.Instance) (reason, note string) {
 // outcomes are how far the plan was carried out, and what stands of volumes and pod.
 type outcomes struct{ acted, volumes, pod step.Outcome }
 
-// worst picks what a user should hear first: among equals what the operator
+// worstOutcome picks what a user should hear first: among equals what the operator
 // does, then the cause rather than what follows from it.
-func worst(s *observation.Snapshot, p *planning.Plan, now outcomes, suspended bool) step.Outcome {
+func worstOutcome(s *observation.Snapshot, p *planning.Plan, now outcomes, suspended bool) step.Outcome {
 	all := []step.Outcome{now.acted}
 	if p.Outcome.Reason != v1alpha1.ReasonCreating {
 		all = append(all, p.Outcome)
 	}
 	switch {
 	case suspended:
-	case volumeclaim.ScheduledFirst(s):
+	case volumeclaim.IsPodScheduledFirst(s):
 		all = append(all, now.pod, now.volumes)
 	default:
 		all = append(all, now.volumes, now.pod)
 	}
 	all = append(all, p.Outcome)
 	if !suspended {
-		all = append(all, podstate.Gates(s))
+		all = append(all, podstate.CheckGates(s))
 		for _, v := range s.Volumes {
-			all = append(all, volumeclaim.Changing(s, v))
+			all = append(all, volumeclaim.ChangeOutcome(s, v))
 		}
 	}
 	return step.Worst(all...)
 }
 
-// unread reports that something could not be read: what was known before
+// reportReadError reports that something could not be read: what was known before
 // stands, but is not called current.
-func unread(s *observation.Snapshot, p *planning.Plan, before part, set *conditions.Set) finding {
+func reportReadError(s *observation.Snapshot, p *planning.Plan, before part, set *conditions.Set) finding {
 	for _, c := range []struct{ kind, reason string }{
 		{v1alpha1.ConditionPodReady, v1alpha1.ReasonPodPending},
 		{v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimPending},
 	} {
-		set.Unknown(c.kind, c.reason, "not known: "+p.Outcome.Message)
+		set.MarkUnknown(c.kind, c.reason, "not known: "+p.Outcome.Message)
 	}
 	set.Finish(conditions.Verdict{
 		Serving: meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionReady),
@@ -209,20 +209,20 @@ func unread(s *observation.Snapshot, p *planning.Plan, before part, set *conditi
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: p.Outcome}
 }
 
-// put sets a condition of our own from an outcome: True when it is Done.
-func put(set *conditions.Set, kind string, o step.Outcome, reason, summary string) {
+// setCondition sets a condition of our own from an outcome: True when it is Done.
+func setCondition(set *conditions.Set, kind string, o step.Outcome, reason, summary string) {
 	if o.Kind == step.KindDone {
-		set.True(kind, reason, summary)
+		set.MarkTrue(kind, reason, summary)
 		return
 	}
 	if o.Reason == v1alpha1.ReasonCreating {
 		o.Reason = v1alpha1.ReasonClaimPending
 	}
-	set.False(kind, o.Reason, o.Message)
+	set.MarkFalse(kind, o.Reason, o.Message)
 }
 
-// own lists the condition types that the instance operator sets.
-func own() []string {
+// ownConditionTypes lists the condition types that the instance operator sets.
+func ownConditionTypes() []string {
 	return []string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 		v1alpha1.ConditionPaused, v1alpha1.ConditionPodReady, v1alpha1.ConditionVolumesReady,
@@ -237,7 +237,7 @@ func partOf(instance *v1alpha1.Instance) part {
 		ObservedGeneration: status.ObservedGeneration, OperatorVersion: status.OperatorVersion, Reason: status.Reason, Message: status.Message, PodUID: status.PodUID, PodIP: status.PodIP, NodeName: status.NodeName,
 		Revision: status.Revision, MadeFrom: status.MadeFrom, Volumes: slices.Clone(status.Volumes),
 	}
-	types := own()
+	types := ownConditionTypes()
 	for _, kind := range v1alpha1.ConditionTypes() {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && slices.Contains(types, kind) {
 			out.Conditions = append(out.Conditions, *c)
@@ -259,8 +259,8 @@ func (f finding) lookAgain() time.Duration {
 	return f.again
 }
 
-// resume reports how the pod of a suspended Instance comes back.
-func resume(s *observation.Snapshot) string {
+// describeResume reports how the pod of a suspended Instance comes back.
+func describeResume(s *observation.Snapshot) string {
 	if s.Instance.Spec.Retire {
 		return "its member has left, and the Instance is about to go"
 	}

@@ -28,7 +28,7 @@ import (
 func judge(t *testing.T, acted step.Outcome, changes ...func(*observation.Snapshot)) (*v1alpha1.Instance, finding) {
 	t.Helper()
 	s := world(t, changes...)
-	found := report(s, makePlan(s), acted, clock())
+	found := reportStatus(s, makePlan(s), acted, clock())
 	i := s.Instance.DeepCopy()
 	i.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindInstance}
 	i.Status.Conditions = found.after.Conditions
@@ -204,9 +204,9 @@ func TestReadyIsThePodTheVolumesAndTheGates(t *testing.T) {
 
 func TestTheSameWorldTwiceIsTheSameStatus(t *testing.T) {
 	s := world(t, terminatingClaim)
-	first := report(s, makePlan(s), step.Done(), clock())
+	first := reportStatus(s, makePlan(s), step.Done(), clock())
 	s.Instance.Status.Conditions = first.after.Conditions
-	second := report(s, makePlan(s), step.Done(), clock().Add(time.Hour))
+	second := reportStatus(s, makePlan(s), step.Done(), clock().Add(time.Hour))
 	first.after.IsFirst = false // there was none before
 	assert.Equal(t, first.after, second.after)
 	assert.Empty(t, second.transitions)
@@ -369,16 +369,16 @@ func TestWhatAUserMustFixStallsAfterAWhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(t, c.world...)
-			first := report(s, makePlan(s), step.Done(), clock())
+			first := reportStatus(s, makePlan(s), step.Done(), clock())
 			assert.False(t, meta.IsStatusConditionTrue(first.after.Conditions, v1alpha1.ConditionStalled), "not at once")
 			assert.Positive(t, first.outcome.After)
 			s.Instance.Status.Conditions = first.after.Conditions
-			early := report(s, makePlan(s), step.Done(), clock().Add(29*time.Second))
+			early := reportStatus(s, makePlan(s), step.Done(), clock().Add(29*time.Second))
 			assert.False(t, meta.IsStatusConditionTrue(early.after.Conditions, v1alpha1.ConditionStalled))
 			if c.stalled {
 				assert.LessOrEqual(t, early.outcome.After, time.Second, "and it is looked at in time")
 			}
-			late := report(s, makePlan(s), step.Done(), clock().Add(30*time.Second))
+			late := reportStatus(s, makePlan(s), step.Done(), clock().Add(30*time.Second))
 			assert.Equal(t, c.stalled, meta.IsStatusConditionTrue(late.after.Conditions, v1alpha1.ConditionStalled))
 			assert.Equal(t, !c.stalled, meta.IsStatusConditionTrue(late.after.Conditions, v1alpha1.ConditionReconciling))
 		})

@@ -25,7 +25,7 @@ func mayStart(s *observation.Snapshot) step.Outcome {
 		switch {
 		case v.Claim == nil:
 			all = append(all, planning.Wait("claim", v1alpha1.ReasonCreating, "claim %s is being created", v.Name))
-		case volumeclaim.Replaceable(s, v):
+		case volumeclaim.IsReplaceable(s, v):
 			all = append(all, planning.Wait("claim", v1alpha1.ReasonCreating, "claim %s is recreated with the StorageClass of the spec", v.Name))
 		case v.Recorded != v.Claim.UID:
 			all = append(all, planning.Wait("instance", v1alpha1.ReasonCreating, "claim %s is being recorded for pod %s", v.Name, s.Instance.Name))
@@ -53,7 +53,7 @@ func mayRenew(s *observation.Snapshot) step.Outcome {
 	if started || left <= 0 || left > turnedAwayPause { // more than the pause: our clock and the API server's differ
 		return step.Done()
 	}
-	o := podstate.Ended(s.Pod)
+	o := podstate.WaitForRecreation(s.Pod)
 	o.After = left // nothing reports that it is over
 	return o
 }

@@ -46,7 +46,7 @@ func TestPodIsTheTemplateAndWhatMakesItThisMember(t *testing.T) {
 	require.Len(t, pod.Spec.Volumes, 2)
 	assert.Equal(t, "config", pod.Spec.Volumes[0].Name)
 	assert.Equal(t, "data-basic-pd-0", pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName)
-	assert.Equal(t, template, podtemplate.Remembered(pod))
+	assert.Equal(t, template, podtemplate.RecordedTemplate(pod))
 }
 
 func TestPodWithoutSubdomainKeepsItsHostname(t *testing.T) {

@@ -57,8 +57,8 @@ const (
 	Delete Fate = "delete"
 )
 
-// Of says what becomes of a claim, and when to look again.
-func Of(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration) {
+// FateOf says what becomes of a claim, and when to look again.
+func FateOf(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration) {
 	switch at, ever := Expires(claim); {
 	case !ever:
 		return Keep, 0
@@ -76,13 +76,13 @@ func Of(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration
 func Expires(claim *corev1.PersistentVolumeClaim) (time.Time, bool) {
 	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && claim.Labels[v1alpha1.LabelInstance] != "" &&
 		claim.Annotations[v1alpha1.AnnotationMadeBy] != "" && claim.Annotations[v1alpha1.AnnotationAdopt] == ""
-	at, err := due(claim)
+	at, err := parseExpiry(claim)
 	return at, ours && err == nil && claim.Annotations[v1alpha1.AnnotationRetired] != "" && claim.DeletionTimestamp == nil
 }
 
-// due returns when a claim expires. A time that was written before the claim was made
+// parseExpiry returns when a claim expires. A time that was written before the claim was made
 // is not this claim's, unless it says for how long that one was to be kept.
-func due(claim *corev1.PersistentVolumeClaim) (time.Time, error) {
+func parseExpiry(claim *corev1.PersistentVolumeClaim) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, claim.Annotations[v1alpha1.AnnotationExpires])
 	if err != nil {
 		return at, err
@@ -113,14 +113,14 @@ func (e *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := e.Client.Get(ctx, request.NamespacedName, claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if what, left := Of(claim, e.Now()); what != Delete {
+	if what, left := FateOf(claim, e.Now()); what != Delete {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	live := &corev1.PersistentVolumeClaim{}
 	if err := e.Live.Get(ctx, request.NamespacedName, live); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if what, left := Of(live, e.Now()); what != Delete || live.UID != claim.UID {
+	if what, left := FateOf(live, e.Now()); what != Delete || live.UID != claim.UID {
 		return reconcile.Result{RequeueAfter: left}, nil // its watch reports it too
 	}
 	// A user may retire a claim by hand while its Instance still exists: keep the claim until it is gone.

@@ -34,7 +34,7 @@ func PlaceOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) P
 	}
 	everywhere := false
 	for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
-		pins, nodes := pinned(term, claim.Annotations[selectedNode])
+		pins, nodes := pinnedNodes(term, claim.Annotations[selectedNode])
 		out.Bound = out.Bound || pins
 		everywhere = everywhere || len(nodes) == 0
 		out.Nodes = append(out.Nodes, nodes...)
@@ -47,11 +47,11 @@ func PlaceOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) P
 	return out
 }
 
-// pinned returns whether a term is about single nodes, and which ones if it names
+// pinnedNodes returns whether a term is about single nodes, and which ones if it names
 // them: by their name, by their host name, or by a label of the storage driver
 // whose value is the node for which the volume was made. Several requirements
 // would all have to hold; those of one are enough to know when all are gone.
-func pinned(term corev1.NodeSelectorTerm, made string) (bool, []string) {
+func pinnedNodes(term corev1.NodeSelectorTerm, made string) (bool, []string) {
 	pins := false
 	for _, r := range term.MatchFields {
 		pins = true
@@ -69,8 +69,8 @@ func pinned(term corev1.NodeSelectorTerm, made string) (bool, []string) {
 	return pins, nil
 }
 
-// Tied finds a volume that can be used on some nodes only; -1 if there is none.
-func Tied(s *Snapshot) int {
+// IndexPinnedVolume finds a volume that can be used on some nodes only; -1 if there is none.
+func IndexPinnedVolume(s *Snapshot) int {
 	return slices.IndexFunc(s.Volumes, func(v Volume) bool { return len(v.Place.Nodes) > 0 })
 }
 

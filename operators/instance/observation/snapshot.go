@@ -71,17 +71,17 @@ type Volume struct {
 	Dropped bool
 }
 
-// Stopped reports whether an Instance's pod may just have been stopped, by what the
+// MayHaveStopped reports whether an Instance's pod may just have been stopped, by what the
 // Instance asked for before or asks for no more. A user who reads in status that it runs on
 // goes by that, so a cache that does not show it yet will not do.
-func Stopped(instance *v1alpha1.Instance) bool {
+func MayHaveStopped(instance *v1alpha1.Instance) bool {
 	status := instance.Status
 	pod := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPodReady)
 	return status.ObservedGeneration != instance.Generation || pod == nil || pod.Status == metav1.ConditionUnknown || pod.Reason == v1alpha1.ReasonPodTerminating
 }
 
-// ToStop reports whether an Instance's spec asks for its pod to stop.
-func ToStop(s *Snapshot) bool {
+// MustStop reports whether an Instance's spec asks for its pod to stop.
+func MustStop(s *Snapshot) bool {
 	spec := s.Instance.Spec
 	return s.Pod.DeletionTimestamp == nil && (spec.Suspended || spec.StopPod == s.Pod.UID || s.Pod.Labels[v1alpha1.LabelRevision] != spec.Revision)
 }
@@ -96,8 +96,8 @@ func RecordedClaim(instance *v1alpha1.Instance, volumeName string) types.UID {
 	return ""
 }
 
-// AllRecorded says whether status records a claim for every volume.
-func AllRecorded(instance *v1alpha1.Instance) bool {
+// AreClaimsRecorded says whether status records a claim for every volume.
+func AreClaimsRecorded(instance *v1alpha1.Instance) bool {
 	return !slices.ContainsFunc(instance.Spec.VolumeClaimTemplates, func(t v1alpha1.VolumeClaimTemplate) bool {
 		return RecordedClaim(instance, t.Name) == ""
 	})
@@ -106,14 +106,14 @@ func AllRecorded(instance *v1alpha1.Instance) bool {
 // OriginOf is the object that a user edits to change the Instance.
 func OriginOf(s *Snapshot) origin.Origin { return origin.OfInstance(s.Instance, s.Alone) }
 
-// Held reports whether this operator decides when the Instance may be gone: it has its own
+// MustFinalize reports whether this operator decides when the Instance may be gone: it has its own
 // finalizer on it, or the group is gone and no other operator removes the group's finalizer.
-func Held(s *Snapshot) bool {
+func MustFinalize(s *Snapshot) bool {
 	return slices.Contains(s.Instance.Finalizers, v1alpha1.FinalizerInstance) || s.Ownerless
 }
 
-// Draining reports whether the operator of the group still has to take the member
+// IsDraining reports whether the operator of the group still has to take the member
 // out of the database before its pod may stop for good.
-func Draining(s *Snapshot) bool {
+func IsDraining(s *Snapshot) bool {
 	return slices.Contains(s.Instance.Finalizers, v1alpha1.FinalizerMember) && !s.Ownerless
 }

@@ -64,9 +64,9 @@ type PodDeletion struct {
 	Next *corev1.Pod
 }
 
-// Identified adds the UID to a patch, so that it never meets another object of
+// WithUID adds the UID to a patch, so that it never meets another object of
 // the same name.
-func Identified(body map[string]any, uid types.UID) map[string]any {
+func WithUID(body map[string]any, uid types.UID) map[string]any {
 	metadata, ok := body["metadata"].(map[string]any)
 	if !ok {
 		metadata = map[string]any{}

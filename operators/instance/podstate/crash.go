@@ -10,10 +10,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
 )
 
-// looping finds a container of a ready pod that has stopped again and again, and
+// findCrashingContainer finds a container of a ready pod that has stopped again and again, and
 // for how long yet that may count against it; empty if there is none. One that ran
 // for long before it stopped is no such container.
-func looping(pod *corev1.Pod, now time.Time) (container string, left time.Duration) {
+func findCrashingContainer(pod *corev1.Pod, now time.Time) (container string, left time.Duration) {
 	if pod == nil {
 		return "", 0
 	}
@@ -32,7 +32,7 @@ func looping(pod *corev1.Pod, now time.Time) (container string, left time.Durati
 // Readiness returns the reason and message of a pod that is ready, and when to look
 // again whether they are still true; zero for never.
 func Readiness(s *observation.Snapshot, now time.Time) (reason, message string, again time.Duration) {
-	container, left := looping(s.Pod, now)
+	container, left := findCrashingContainer(s.Pod, now)
 	if left <= 0 {
 		return v1alpha1.ReasonPodReady, Summary(s), 0
 	}

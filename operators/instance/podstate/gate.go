@@ -12,8 +12,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// unanswered waits for the operator of a group to say something of a member.
-func unanswered(s *observation.Snapshot, group, condition string) step.Outcome {
+// waitForOperator waits for the operator of a group to say something of a member.
+func waitForOperator(s *observation.Snapshot, group, condition string) step.Outcome {
 	o := planning.Wait("instance", v1alpha1.ReasonGatesPending, "the operator of %s has not set condition %s yet", group, condition)
 	since := s.Now
 	if s.Pod != nil {
@@ -29,17 +29,17 @@ func unanswered(s *observation.Snapshot, group, condition string) step.Outcome {
 	return o
 }
 
-// Gates says which readiness gate is not open yet. What the group's operator
+// CheckGates says which readiness gate is not open yet. What the group's operator
 // last said stands, also if the spec has changed since: it asks the database,
 // not the spec.
-func Gates(s *observation.Snapshot) step.Outcome {
+func CheckGates(s *observation.Snapshot) step.Outcome {
 	instance := s.Instance
 	group := instance.Spec.Group.Kind + " " + instance.Spec.Group.Name
 	for _, gate := range instance.Spec.ReadinessGates {
 		c := meta.FindStatusCondition(instance.Status.Conditions, gate)
 		switch {
 		case c == nil:
-			return unanswered(s, group, gate)
+			return waitForOperator(s, group, gate)
 		case c.Status != metav1.ConditionTrue:
 			return planning.Wait("instance", v1alpha1.ReasonGatesPending, "%s is %s for %s: %s", gate, c.Status, group, c.Message)
 		}

@@ -13,18 +13,18 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// Ended says that a pod has ended and comes back, and what a user can do if it
+// WaitForRecreation says that a pod has ended and comes back, and what a user can do if it
 // does so again.
-func Ended(pod *corev1.Pod) step.Outcome {
+func WaitForRecreation(pod *corev1.Pod) step.Outcome {
 	if pod.Status.Reason == evicted {
 		return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is recreated: node %s is short of something, such as room on its disk: make room there: kubectl describe node %s",
-			pod.Name, Ending(pod), pod.Spec.NodeName, pod.Spec.NodeName)
+			pod.Name, DescribeEnd(pod), pod.Spec.NodeName, pod.Spec.NodeName)
 	}
-	return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is recreated", pod.Name, Ending(pod))
+	return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is recreated", pod.Name, DescribeEnd(pod))
 }
 
-// Ending says how a pod ended.
-func Ending(pod *corev1.Pod) string {
+// DescribeEnd says how a pod ended.
+func DescribeEnd(pod *corev1.Pod) string {
 	switch {
 	case pod.Status.Reason != "" && pod.Status.Message != "":
 		return pod.Status.Reason + ": " + strings.TrimRight(pod.Status.Message, ". ")
@@ -45,30 +45,30 @@ func AskedNode(s *observation.Snapshot) string {
 	switch pod := s.Pod; {
 	case pod == nil:
 		return ""
-	case overdue(pod, s.Now):
+	case isOverdue(pod, s.Now):
 		return pod.Spec.NodeName
-	case pod.DeletionTimestamp == nil && FindsNoNode(pod):
-		if at := observation.Tied(s); at >= 0 && len(s.Volumes[at].Place.Nodes) == 1 {
+	case pod.DeletionTimestamp == nil && IsUnschedulable(pod):
+		if at := observation.IndexPinnedVolume(s); at >= 0 && len(s.Volumes[at].Place.Nodes) == 1 {
 			return s.Volumes[at].Place.Nodes[0]
 		}
 	}
 	return ""
 }
 
-// overdue reports whether a pod is there although its grace period has passed.
-func overdue(pod *corev1.Pod, now time.Time) bool {
+// isOverdue reports whether a pod is there although its grace period has passed.
+func isOverdue(pod *corev1.Pod, now time.Time) bool {
 	return pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" && !now.Before(pod.DeletionTimestamp.Time)
 }
 
-// Terminating waits for a pod to stop. Only of a node that does not answer, and of a pod
+// WaitForStop waits for a pod to stop. Only of a node that does not answer, and of a pod
 // whose grace period has passed, is it worth a thought whether the node is gone: the pod
 // of a node that is deleted by mistake is stopped at once.
-func Terminating(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
+func WaitForStop(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	if pod.Spec.NodeName == "" {
 		return planning.Wait("pod", v1alpha1.ReasonPodTerminating, "pod %s is being stopped", pod.Name)
 	}
 	o := planning.Wait("pod", v1alpha1.ReasonPodTerminating, "pod %s is being stopped on node %s", pod.Name, pod.Spec.NodeName)
-	if !overdue(pod, s.Now) {
+	if !isOverdue(pod, s.Now) {
 		if pod.DeletionTimestamp != nil {
 			o.After = min(o.After-time.Second, pod.DeletionTimestamp.Sub(s.Now)) + time.Second
 		}
@@ -88,29 +88,29 @@ func Terminating(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	return o
 }
 
-// unschedulable says what a user can do for a pod that the scheduler finds no
+// waitForScheduling says what a user can do for a pod that the scheduler finds no
 // node for. The scheduler's own words do not name the taints that it means, nor the
 // node of a volume.
-func unschedulable(s *observation.Snapshot, why string) step.Outcome {
+func waitForScheduling(s *observation.Snapshot, why string) step.Outcome {
 	pod := s.Pod
-	remedy := fmt.Sprintf("see kubectl -n %s describe pod %s; add nodes, or ask for less, or for other nodes, beside %s", pod.Namespace, pod.Name, observation.OriginOf(s).In("resources"))
-	at, after := observation.Tied(s), planning.Deadline
+	remedy := fmt.Sprintf("see kubectl -n %s describe pod %s; add nodes, or ask for less, or for other nodes, beside %s", pod.Namespace, pod.Name, observation.OriginOf(s).DescribeField("resources"))
+	at, after := observation.IndexPinnedVolume(s), planning.Deadline
 	switch {
 	case at >= 0 && len(s.Volumes[at].Place.Nodes) == 1:
-		remedy, after = fmt.Sprintf("its claim %s has its volume on node %s: %s", s.Volumes[at].Name, s.Volumes[at].Place.Nodes[0], homeless(s, s.Volumes[at].Place.Nodes[0])), planning.Recheck
+		remedy, after = fmt.Sprintf("its claim %s has its volume on node %s: %s", s.Volumes[at].Name, s.Volumes[at].Place.Nodes[0], describeNodeRemedy(s, s.Volumes[at].Place.Nodes[0])), planning.Recheck
 	case at >= 0:
 		remedy = fmt.Sprintf("its claim %s can be used on nodes %s only: make room there; if they are gone for good, have the member replaced: kubectl -n %s delete instance %s",
 			s.Volumes[at].Name, strings.Join(s.Volumes[at].Place.Nodes, ", "), pod.Namespace, pod.Name)
 	case strings.Contains(why, "untolerated taint"):
-		remedy = "fix what taints the node, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'; or add nodes, or set " + observation.OriginOf(s).In("tolerations")
+		remedy = "fix what taints the node, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'; or add nodes, or set " + observation.OriginOf(s).DescribeField("tolerations")
 	}
 	o := planning.Wait("pod", v1alpha1.ReasonPodUnschedulable, "pod %s fits on no node: %s: %s", pod.Name, why, remedy)
 	o.After = after
 	return o
 }
 
-// homeless says what to do about the one node that a pod's volume is on.
-func homeless(s *observation.Snapshot, node string) string {
+// describeNodeRemedy says what to do about the one node that a pod's volume is on.
+func describeNodeRemedy(s *observation.Snapshot, node string) string {
 	replace := fmt.Sprintf("have the member replaced: kubectl -n %s delete instance %s", s.Pod.Namespace, s.Pod.Name)
 	switch state := s.Node; {
 	case state.Absent:
@@ -125,8 +125,8 @@ func homeless(s *observation.Snapshot, node string) string {
 	return "make room there, or let it take pods: kubectl describe node " + node
 }
 
-// FindsNoNode reports whether the scheduler has found no node for a pod.
-func FindsNoNode(pod *corev1.Pod) bool {
+// IsUnschedulable reports whether the scheduler has found no node for a pod.
+func IsUnschedulable(pod *corev1.Pod) bool {
 	scheduled := Condition(pod, corev1.PodScheduled)
 	return scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable
 }

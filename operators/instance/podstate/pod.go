@@ -43,15 +43,15 @@ func Outcome(s *observation.Snapshot, p *planning.Plan, acted step.Outcome) step
 	case OwnerOf(s.Instance, pod) == ForeignPod:
 		return planning.Wait("pod", v1alpha1.ReasonPodOfAnotherOwner, "pod %s belongs to another owner", name)
 	case pod.DeletionTimestamp != nil:
-		return Terminating(s, pod)
+		return WaitForStop(s, pod)
 	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
-		return Ended(pod)
+		return WaitForRecreation(pod)
 	case Is(pod, corev1.PodReady):
 		return step.Done()
 	}
 	if scheduled := Condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
-		if FindsNoNode(pod) {
-			return unschedulable(s, stable(scheduled.Message))
+		if IsUnschedulable(pod) {
+			return waitForScheduling(s, normalizeMessage(scheduled.Message))
 		}
 		return planning.Wait("pod", v1alpha1.ReasonPodPending, "pod %s is kept from being scheduled (%s): kubectl describe pod %s -n %s", name, scheduled.Reason, name, pod.Namespace)
 	}
@@ -115,13 +115,13 @@ func containerOutcome(s *observation.Snapshot, pod *corev1.Pod, c corev1.Contain
 func imageField(s *observation.Snapshot, container string) string {
 	switch container {
 	case s.Pod.Labels[v1alpha1.LabelComponent]:
-		return observation.OriginOf(s).In("image")
+		return observation.OriginOf(s).DescribeField("image")
 	case "slowlog":
-		return observation.OriginOf(s).In("slowLog.image")
+		return observation.OriginOf(s).DescribeField("slowLog.image")
 	case "serverlog", "errorlog":
-		return observation.OriginOf(s).In("logTailer.image")
+		return observation.OriginOf(s).DescribeField("logTailer.image")
 	}
-	return observation.OriginOf(s).In("overlay")
+	return observation.OriginOf(s).DescribeField("overlay")
 }
 
 // isInit reports whether a container is to end before the others start. A sidecar among
@@ -149,24 +149,24 @@ func notReady(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 		slices.Sort(waiting)
 		return planning.Wait("pod", v1alpha1.ReasonPodNotReady, "container %s in pod %s on node %s is not ready yet: kubectl logs %s -c %s -n %s",
 			strings.Join(waiting, ", "), pod.Name, pod.Spec.NodeName, pod.Name, waiting[0], pod.Namespace)
-	case gated(pod):
+	case waitsForGate(pod):
 		return planning.Wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s waits for its own readiness gate: kubectl describe pod %s -n %s", pod.Name, pod.Spec.NodeName, pod.Name, pod.Namespace)
 	case pod.Status.Phase == corev1.PodRunning:
 		// Its containers are ready: only the node controller calls it not Ready.
 		return planning.Wait("pod", v1alpha1.ReasonNodeUnreachable, "pod %s on node %s is not ready: does the node answer? kubectl get node %s",
 			pod.Name, pod.Spec.NodeName, pod.Spec.NodeName)
 	}
-	return starting(s, pod)
+	return waitForStart(s, pod)
 }
 
-// gated reports whether a readiness gate of a pod keeps it from being Ready.
-func gated(pod *corev1.Pod) bool {
+// waitsForGate reports whether a readiness gate of a pod keeps it from being Ready.
+func waitsForGate(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !Is(pod, g.ConditionType) })
 }
 
-// stable takes out of the scheduler's message what changes by itself: how many
+// normalizeMessage takes out of the scheduler's message what changes by itself: how many
 // nodes there are, and what preemption would do.
-func stable(message string) string {
+func normalizeMessage(message string) string {
 	if _, rest, ok := strings.Cut(message, "available: "); ok {
 		message = rest
 	}

@@ -114,7 +114,7 @@ func TestAGateThatNobodyAnswersIsAskedAboutAfterAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := instance()
 			c.instance(i)
-			o := Gates(&observation.Snapshot{Instance: i, Pod: c.pod, Now: clock()})
+			o := CheckGates(&observation.Snapshot{Instance: i, Pod: c.pod, Now: clock()})
 			assert.Equal(t, c.message == "", o.Kind == step.KindDone)
 			assert.Equal(t, c.message, o.Message)
 			assert.Equal(t, c.after, o.After)
@@ -159,7 +159,7 @@ func TestAPodThatStopsIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 		"that is about to be told to":     {onNode(), planning.Deadline},
 		"whose grace period ends at once": {onNode(stopping(time.Millisecond)), time.Second + time.Millisecond},
 	} {
-		assert.Equal(t, c.after, Terminating(&observation.Snapshot{Instance: instance(), Pod: c.pod, Now: clock()}, c.pod).After, name)
+		assert.Equal(t, c.after, WaitForStop(&observation.Snapshot{Instance: instance(), Pod: c.pod, Now: clock()}, c.pod).After, name)
 	}
 }
 
@@ -171,6 +171,6 @@ func TestWhatTheSchedulerSaysIsToldWithoutItsNumbers(t *testing.T) {
 		"0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient cpu.":                                                      "Insufficient cpu",
 		"no nodes available to schedule pods": "no nodes available to schedule pods",
 	} {
-		assert.Equal(t, want, stable(said), said)
+		assert.Equal(t, want, normalizeMessage(said), said)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// starting waits for a pod to run. What it mounts of a user's is named when that takes
+// waitForStart waits for a pod to run. What it mounts of a user's is named when that takes
 // long, for the kubelet does not say in a pod's status which of it is missing.
-func starting(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
+func waitForStart(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	o := planning.Wait("pod", v1alpha1.ReasonPodPending, "pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)
-	needs := mounted(s, pod)
+	needs := listRequiredMounts(s, pod)
 	if len(needs) == 0 {
 		return o
 	}
@@ -29,9 +29,9 @@ func starting(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	return o
 }
 
-// mounted names what must exist for a pod's volumes to be mounted and is not the
+// listRequiredMounts names what must exist for a pod's volumes to be mounted and is not the
 // operators' own.
-func mounted(s *observation.Snapshot, pod *corev1.Pod) []string {
+func listRequiredMounts(s *observation.Snapshot, pod *corev1.Pod) []string {
 	var out []string
 	required := func(optional *bool) bool { return optional == nil || !*optional }
 	for _, v := range pod.Spec.Volumes {

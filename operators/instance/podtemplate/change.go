@@ -21,16 +21,16 @@ func Difference(instance *v1alpha1.Instance, pod *corev1.Pod, template *corev1.P
 	if runs == instance.Spec.Revision || runs != "" && runs == instance.Spec.InPlaceFrom {
 		return revision.Change{}
 	}
-	old := Remembered(pod)
+	old := RecordedTemplate(pod)
 	if old == nil {
 		return revision.Change{Text: "revision: the pod has lost the template that it was made from", Restart: true}
 	}
 	return revision.Difference(old, template)
 }
 
-// Remembered returns the template that a pod carries, nil if it carries none
+// RecordedTemplate returns the template that a pod carries, nil if it carries none
 // that can be read.
-func Remembered(pod *corev1.Pod) *corev1.PodTemplateSpec {
+func RecordedTemplate(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	old := &corev1.PodTemplateSpec{}
 	if err := json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationTemplate]), old); err != nil {
 		return nil
@@ -38,11 +38,11 @@ func Remembered(pod *corev1.Pod) *corev1.PodTemplateSpec {
 	return old
 }
 
-// Changes returns the patch that brings labels, annotations and owner of a
+// BuildPatch returns the patch that brings labels, annotations and owner of a
 // pod to what they would be on a new one, nil if there is nothing to change.
 // Only what an earlier template brought is taken away.
-func Changes(instance *v1alpha1.Instance, pod, next *corev1.Pod, template *corev1.PodTemplateSpec) map[string]any {
-	old := Remembered(pod)
+func BuildPatch(instance *v1alpha1.Instance, pod, next *corev1.Pod, template *corev1.PodTemplateSpec) map[string]any {
+	old := RecordedTemplate(pod)
 	if old == nil {
 		old = template
 	}
@@ -65,7 +65,7 @@ func Changes(instance *v1alpha1.Instance, pod, next *corev1.Pod, template *corev
 	if len(metadata) == 0 {
 		return nil
 	}
-	return planning.Identified(map[string]any{"metadata": metadata}, pod.UID)
+	return planning.WithUID(map[string]any{"metadata": metadata}, pod.UID)
 }
 
 // MadeFrom returns the revision that a pod was made from, if it is another than the

@@ -93,11 +93,11 @@ func TestKV25WhichRevisionAPodWasMadeFrom(t *testing.T) {
 func TestAnOrphanGetsItsOwnerAndKeepsTheOthers(t *testing.T) {
 	i, wanted := instance(""), template("v1", "blue")
 	next := pod(t, "r2", wanted)
-	assert.Nil(t, Changes(i, pod(t, "r2", wanted), next, wanted), "one that is as it should be is left alone")
+	assert.Nil(t, BuildPatch(i, pod(t, "r2", wanted), next, wanted), "one that is as it should be is left alone")
 
 	orphan := pod(t, "r2", wanted)
 	orphan.OwnerReferences = []metav1.OwnerReference{{Kind: "Somebody", UID: "else"}}
-	patch := Changes(i, orphan, next, wanted)
+	patch := BuildPatch(i, orphan, next, wanted)
 	metadata, ok := patch["metadata"].(map[string]any)
 	require.True(t, ok)
 	assert.EqualValues(t, "pod", metadata["uid"], "no other pod of the name gets it")
@@ -111,5 +111,5 @@ func TestAnOrphanGetsItsOwnerAndKeepsTheOthers(t *testing.T) {
 
 	foreign := pod(t, "r2", wanted)
 	foreign.OwnerReferences[0].UID = "another"
-	assert.Nil(t, Changes(i, foreign, next, wanted), "a pod of another owner keeps it")
+	assert.Nil(t, BuildPatch(i, foreign, next, wanted), "a pod of another owner keeps it")
 }

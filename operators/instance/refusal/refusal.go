@@ -15,37 +15,37 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// NeverMade reports whether a pod would be refused when the one that it replaces has
+// IsPermanent reports whether a pod would be refused when the one that it replaces has
 // gone as well: a quota may only be too small for both, and it is unknown what a webhook
 // counts.
-func NeverMade(err error) bool {
+func IsPermanent(err error) bool {
 	forbidden := apierrors.IsForbidden(err) && storage.QuotaOf(err) == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) &&
 		!strings.Contains(err.Error(), "admission webhook")
 	return apierrors.IsInvalid(err) || forbidden
 }
 
-// Outdated is the conflict of a plan with what there is by now.
-func Outdated(name string) error {
+// NewConflict is the conflict of a plan with what there is by now.
+func NewConflict(name string) error {
 	return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "instances"}, name, errors.New("it has changed meanwhile"))
 }
 
-// Failed turns an error, or none, into an outcome.
-func Failed(err error) step.Outcome {
+// FromError turns an error, or none, into an outcome.
+func FromError(err error) step.Outcome {
 	if err == nil {
 		return step.Done()
 	}
 	return step.Fail(v1alpha1.ReasonRequestFailed, err)
 }
 
-// Refused turns the API server's answer to a write of a claim into an outcome. It
+// FromClaimError turns the API server's answer to a write of a claim into an outcome. It
 // is asked again after a while: no watch reports when a quota grows.
-func Refused(s *observation.Snapshot, c *corev1.PersistentVolumeClaim, err error) step.Outcome {
-	if why := storage.RefusalOf(c.Namespace, c.Name, observation.OriginOf(s).In("volumes"), err); why != nil {
+func FromClaimError(s *observation.Snapshot, c *corev1.PersistentVolumeClaim, err error) step.Outcome {
+	if why := storage.RefusalOf(c.Namespace, c.Name, observation.OriginOf(s).DescribeField("volumes"), err); why != nil {
 		o := planning.Stall(why.Reason, "%s", why.Message)
 		o.After = planning.RefusalRecheck
 		return o
 	}
-	return Rejected(s, v1alpha1.ReasonClaimRejected, err)
+	return FromWriteError(s, v1alpha1.ReasonClaimRejected, err)
 }
 
 // OverQuota waits for a ResourceQuota to have room for a pod: a user makes it, or
@@ -57,9 +57,9 @@ func OverQuota(s *observation.Snapshot, pod *corev1.Pod, q *storage.Quota) step.
 	return o
 }
 
-// source is the field of a group that what the API server calls invalid comes from, so
+// findSourceField is the field of a group that what the API server calls invalid comes from, so
 // far as that shows: what a pod has from no other field it has from the overlay.
-func source(reason string, err error) string {
+func findSourceField(reason string, err error) string {
 	if reason == v1alpha1.ReasonClaimRejected {
 		return "volumes"
 	}
@@ -72,20 +72,20 @@ func source(reason string, err error) string {
 	return "overlay"
 }
 
-// Rejected turns the API server's answer to a write into an outcome. What is
+// FromWriteError turns the API server's answer to a write into an outcome. What is
 // invalid stays invalid until the spec changes; what is forbidden, by a quota
 // for example, may be allowed later.
-func Rejected(s *observation.Snapshot, reason string, err error) step.Outcome {
+func FromWriteError(s *observation.Snapshot, reason string, err error) step.Outcome {
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return planning.Stall(reason, "%v: correct what the pod has it from, such as %s", err, observation.OriginOf(s).In(source(reason, err)))
+		return planning.Stall(reason, "%v: correct what the pod has it from, such as %s", err, observation.OriginOf(s).DescribeField(findSourceField(reason, err)))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return planning.Wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted: nothing can be created in it")
 	case apierrors.IsForbidden(err):
 		return step.Fail(reason, err)
 	case apierrors.IsAlreadyExists(err):
 		// It came into being after we looked: look again.
-		return step.Fail(reason, Outdated(reason))
+		return step.Fail(reason, NewConflict(reason))
 	}
-	return Failed(err)
+	return FromError(err)
 }

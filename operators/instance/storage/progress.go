@@ -28,58 +28,58 @@ func ProgressOf(c *corev1.PersistentVolumeClaim) Progress {
 	if c.Status.Phase != corev1.ClaimBound {
 		return Progress{}
 	}
-	size, attributes := growth(c), modification(c)
+	size, attributes := resizeProgress(c), attributesProgress(c)
 	if size.Change == "" || attributes.Failed && !size.Failed {
 		return attributes
 	}
 	return size
 }
 
-// growth is how far a volume is on its way to the size that its claim asks for.
-func growth(c *corev1.PersistentVolumeClaim) Progress {
-	if !growing(c) {
+// resizeProgress is how far a volume is on its way to the size that its claim asks for.
+func resizeProgress(c *corev1.PersistentVolumeClaim) Progress {
+	if !isGrowing(c) {
 		return Progress{}
 	}
 	at := c.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
 	switch {
-	case says(c, corev1.PersistentVolumeClaimControllerResizeError), at == corev1.PersistentVolumeClaimControllerResizeInfeasible:
+	case hasCondition(c, corev1.PersistentVolumeClaimControllerResizeError), at == corev1.PersistentVolumeClaimControllerResizeInfeasible:
 		return Progress{Change: string(corev1.PersistentVolumeClaimControllerResizeError), Failed: true}
-	case says(c, corev1.PersistentVolumeClaimNodeResizeError), at == corev1.PersistentVolumeClaimNodeResizeInfeasible:
+	case hasCondition(c, corev1.PersistentVolumeClaimNodeResizeError), at == corev1.PersistentVolumeClaimNodeResizeInfeasible:
 		return Progress{Change: string(corev1.PersistentVolumeClaimNodeResizeError), Failed: true}
-	case says(c, corev1.PersistentVolumeClaimFileSystemResizePending):
+	case hasCondition(c, corev1.PersistentVolumeClaimFileSystemResizePending):
 		return Progress{Change: string(corev1.PersistentVolumeClaimFileSystemResizePending)}
 	}
 	return Progress{Change: string(corev1.PersistentVolumeClaimResizing)}
 }
 
-// modification is how far a volume is on its way to the VolumeAttributesClass that
+// attributesProgress is how far a volume is on its way to the VolumeAttributesClass that
 // its claim asks for.
-func modification(c *corev1.PersistentVolumeClaim) Progress {
+func attributesProgress(c *corev1.PersistentVolumeClaim) Progress {
 	wanted := ptr.Deref(c.Spec.VolumeAttributesClassName, "")
 	state := c.Status.ModifyVolumeStatus
 	switch {
-	case wanted == "", wanted == Attributes(c):
+	case wanted == "", wanted == AttributesClass(c):
 		return Progress{}
-	case says(c, corev1.PersistentVolumeClaimVolumeModifyVolumeError),
+	case hasCondition(c, corev1.PersistentVolumeClaimVolumeModifyVolumeError),
 		state != nil && state.TargetVolumeAttributesClassName == wanted && state.Status == corev1.PersistentVolumeClaimModifyVolumeInfeasible:
 		return Progress{Change: string(corev1.PersistentVolumeClaimVolumeModifyVolumeError), Failed: true}
 	}
 	return Progress{Change: string(corev1.PersistentVolumeClaimVolumeModifyingVolume)}
 }
 
-// Attributes returns the VolumeAttributesClass that the volume of a claim has,
+// AttributesClass returns the VolumeAttributesClass that the volume of a claim has,
 // empty if it has none.
-func Attributes(c *corev1.PersistentVolumeClaim) string {
+func AttributesClass(c *corev1.PersistentVolumeClaim) string {
 	return ptr.Deref(c.Status.CurrentVolumeAttributesClassName, "")
 }
 
-// Reclassified returns the VolumeAttributesClass that a claim is to ask for, nil
+// NextAttributesClass returns the VolumeAttributesClass that a claim is to ask for, nil
 // for none, and whether that differs from what it asks for now. If none is wanted, the
 // claim goes back to the class that its volume has, so that an earlier wish that never came
 // true ends. Kubernetes allows the change only for claims with a volume.
-func Reclassified(c *corev1.PersistentVolumeClaim, wanted *string) (any, bool) {
+func NextAttributesClass(c *corev1.PersistentVolumeClaim, wanted *string) (any, bool) {
 	asked := ptr.Deref(c.Spec.VolumeAttributesClassName, "")
-	next := ptr.Deref(wanted, Attributes(c))
+	next := ptr.Deref(wanted, AttributesClass(c))
 	if c.Status.Phase != corev1.ClaimBound || next == asked {
 		return nil, false
 	}
@@ -89,23 +89,23 @@ func Reclassified(c *corev1.PersistentVolumeClaim, wanted *string) (any, bool) {
 	return next, true
 }
 
-// growing reports whether a claim asks for more than its volume is known to have.
-func growing(c *corev1.PersistentVolumeClaim) bool {
+// isGrowing reports whether a claim asks for more than its volume is known to have.
+func isGrowing(c *corev1.PersistentVolumeClaim) bool {
 	capacity, known := c.Status.Capacity[corev1.ResourceStorage]
 	return known && capacity.Cmp(c.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
 }
 
-// says reports whether a claim carries a condition at True.
-func says(c *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) bool {
+// hasCondition reports whether a claim carries a condition at True.
+func hasCondition(c *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) bool {
 	return slices.ContainsFunc(c.Status.Conditions, func(o corev1.PersistentVolumeClaimCondition) bool {
 		return o.Type == kind && o.Status == corev1.ConditionTrue
 	})
 }
 
-// Resizable reports whether a claim is to ask for another size: for more, or
+// NeedsResize reports whether a claim is to ask for another size: for more, or
 // again for less where its volume has not grown as far. Kubernetes takes an
 // increase back only to a size above that of the volume.
-func Resizable(c *corev1.PersistentVolumeClaim, wanted resource.Quantity) bool {
+func NeedsResize(c *corev1.PersistentVolumeClaim, wanted resource.Quantity) bool {
 	capacity, known := c.Status.Capacity[corev1.ResourceStorage]
 	switch order := wanted.Cmp(c.Spec.Resources.Requests[corev1.ResourceStorage]); {
 	case order > 0:

@@ -15,8 +15,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// restored reports whether a claim is another one than the one that was recorded.
-func restored(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim) bool {
+// isRestored reports whether a claim is another one than the one that was recorded.
+func isRestored(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(s.Volumes, func(v observation.Volume) bool {
 		return v.Claim == claim && v.Recorded != "" && v.Recorded != claim.UID
 	})
@@ -27,8 +27,8 @@ func Obstacle(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	namespace := s.Instance.Namespace
 	lost := s.Instance.Spec.ClaimLoss != v1alpha1.RecreateLostClaim && v.Recorded != "" && (v.Claim == nil || v.Claim.UID != v.Recorded)
 	switch {
-	case v.Claim != nil && !ours(s.Instance, v.Claim, v.Recorded):
-		return reject(s.Instance, v.Claim)
+	case v.Claim != nil && !mayUseClaim(s.Instance, v.Claim, v.Recorded):
+		return rejectClaim(s.Instance, v.Claim)
 	case v.Claim != nil && v.Claim.DeletionTimestamp != nil:
 		return planning.Wait("claim", v1alpha1.ReasonClaimTerminating, "claim %s is being deleted and goes away when its pod does: replace the member with its data: kubectl delete instance %s -n %s", v.Name, s.Instance.Name, namespace)
 	case lost:
@@ -45,11 +45,11 @@ func Obstacle(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	return step.Done()
 }
 
-// ours reports whether a claim may be used by the Instance: it is the one that the
+// mayUseClaim reports whether a claim may be used by the Instance: it is the one that the
 // Instance is recorded with, carries the labels that we give, or a user has said so
 // by name. One in the place of a recorded one, with no label that says otherwise, was
 // restored. Every other claim may be a StatefulSet's, or hold data without a backup.
-func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, recorded types.UID) bool {
+func mayUseClaim(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, recorded types.UID) bool {
 	name, manager := claim.Labels[v1alpha1.LabelInstance], claim.Labels[v1alpha1.LabelManagedBy]
 	known := recorded != "" && (manager == "" || manager == v1alpha1.ManagedBy)
 	switch {
@@ -63,9 +63,9 @@ func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, reco
 	return claim.Annotations[v1alpha1.AnnotationAdopt] == instance.Name || known
 }
 
-// reject stalls for a claim that is not the Instance's, and has the command by which a
+// rejectClaim stalls for a claim that is not the Instance's, and has the command by which a
 // person gives it to the Instance. No watch reports changes of a claim without our labels.
-func reject(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) step.Outcome {
+func rejectClaim(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) step.Outcome {
 	if claim.Labels[v1alpha1.LabelInstance] != "" || len(claim.OwnerReferences) > 0 {
 		return planning.Stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to another owner and is not touched: its owner must make room: kubectl describe pvc %s -n %s", claim.Name, claim.Name, claim.Namespace)
 	}
@@ -75,11 +75,11 @@ func reject(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) st
 	return o
 }
 
-// made reports whether a claim was made by an operator, so that the retention policy of the
+// wasMadeByOperator reports whether a claim was made by an operator, so that the retention policy of the
 // spec may delete it: it carries the annotation or, made by a version that wrote none, is
 // the one that the Instance was started with. A claim that a user gave to the Instance is
 // never deleted.
-func made(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim) bool {
+func wasMadeByOperator(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim) bool {
 	switch {
 	case claim.Annotations[v1alpha1.AnnotationAdopt] != "":
 		return false
@@ -89,10 +89,10 @@ func made(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim == claim && v.Recorded == claim.UID })
 }
 
-// Replaceable reports whether a claim was made with another StorageClass than the
+// IsReplaceable reports whether a claim was made with another StorageClass than the
 // spec now asks for and may be recreated, because no volume was ever bound to
 // it and no node prepares one. It must carry our annotation.
-func Replaceable(s *observation.Snapshot, v observation.Volume) bool {
+func IsReplaceable(s *observation.Snapshot, v observation.Volume) bool {
 	if v.Claim == nil || v.Claim.DeletionTimestamp != nil || v.Claim.Spec.VolumeName != "" || v.Claim.Status.Phase == corev1.ClaimBound ||
 		v.Claim.Labels[v1alpha1.LabelInstance] != s.Instance.Name || v.Claim.Annotations[v1alpha1.AnnotationMadeBy] == "" || v.Claim.Annotations[v1alpha1.AnnotationAdopt] != "" || (s.Pod != nil && s.Pod.Spec.NodeName != "") {
 		return false

@@ -15,15 +15,15 @@ import (
 // defaultClassAnnotation marks the StorageClass that claims without one get.
 const defaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
 
-// unbound says why a claim has no volume yet.
-func unbound(s *observation.Snapshot, v observation.Volume) step.Outcome {
+// waitForVolume says why a claim has no volume yet.
+func waitForVolume(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	namespace := s.Instance.Namespace
 	if s.Classes == nil {
 		return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s has no volume yet: kubectl describe pvc %s -n %s", v.Name, v.Name, namespace)
 	}
 	if v.Claim.Spec.StorageClassName == nil {
 		if !slices.ContainsFunc(classesOf(s), isDefault) {
-			return planning.Wait("storageclass", v1alpha1.ReasonStorageClassMissing, "claim %s names no StorageClass and none is the default: name one in %s, or annotate one with %s=true", v.Name, observation.OriginOf(s).In("volumes"), defaultClassAnnotation)
+			return planning.Wait("storageclass", v1alpha1.ReasonStorageClassMissing, "claim %s names no StorageClass and none is the default: name one in %s, or annotate one with %s=true", v.Name, observation.OriginOf(s).DescribeField("volumes"), defaultClassAnnotation)
 		}
 		return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits to be assigned the default StorageClass: kubectl describe pvc %s -n %s", v.Name, v.Name, namespace)
 	}
@@ -33,7 +33,7 @@ func unbound(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	}
 	class := s.Classes[name]
 	if class == nil {
-		return planning.Wait("storageclass", v1alpha1.ReasonStorageClassMissing, "StorageClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get storageclass", name, v.Name, observation.OriginOf(s).In("volumes"))
+		return planning.Wait("storageclass", v1alpha1.ReasonStorageClassMissing, "StorageClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get storageclass", name, v.Name, observation.OriginOf(s).DescribeField("volumes"))
 	}
 	if waitsForPod(class) && (s.Pod == nil || s.Pod.Spec.NodeName == "") {
 		return planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s gets its volume from StorageClass %s when its pod is scheduled", v.Name, name)
@@ -57,9 +57,9 @@ func waitsForPod(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// ScheduledFirst says whether the claims wait for the pod, rather than the pod
+// IsPodScheduledFirst says whether the claims wait for the pod, rather than the pod
 // for the claims.
-func ScheduledFirst(s *observation.Snapshot) bool {
+func IsPodScheduledFirst(s *observation.Snapshot) bool {
 	for _, v := range s.Volumes {
 		if v.Claim == nil {
 			return false

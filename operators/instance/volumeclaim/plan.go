@@ -19,25 +19,25 @@ func Plan(s *observation.Snapshot, p *planning.Plan, at int) {
 		// sees that it is there.
 		if labels := missingLabels(s, v); len(labels) > 0 {
 			p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Event: "ClaimUpdated", Why: "it has come in place of a lost one, without our labels",
-				Body: planning.Identified(map[string]any{"metadata": map[string]any{"labels": labels}}, v.Claim.UID)})
+				Body: planning.WithUID(map[string]any{"metadata": map[string]any{"labels": labels}}, v.Claim.UID)})
 		}
 	case block.Kind != step.KindDone:
 	case v.Claim == nil:
-		p.CreateClaims = append(p.CreateClaims, planning.ClaimCreation{Index: at, Claim: Render(s.Instance, s.Template, template(v))})
-	case Replaceable(s, v) && v.Recorded != "":
+		p.CreateClaims = append(p.CreateClaims, planning.ClaimCreation{Index: at, Claim: Render(s.Instance, s.Template, claimTemplate(v))})
+	case IsReplaceable(s, v) && v.Recorded != "":
 		p.Withdraw = append(p.Withdraw, v.Template.Name)
-	case Replaceable(s, v):
+	case IsReplaceable(s, v):
 		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: v.Claim, Unbound: true, Why: "it has another StorageClass than the spec and was never bound"})
 	default:
-		if body := changes(s, v); body != nil {
+		if body := buildPatch(s, v); body != nil {
 			p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Body: body, Event: "ClaimUpdated", Why: "labels, size or VolumeAttributesClass differ from the spec"})
 		}
 	}
 }
 
-// template is what a claim is made from. A VolumeAttributesClass that does not
+// claimTemplate is what a claim is made from. A VolumeAttributesClass that does not
 // exist is left out: the claim would never get a volume, and gets the class later.
-func template(v observation.Volume) v1alpha1.VolumeClaimTemplate {
+func claimTemplate(v observation.Volume) v1alpha1.VolumeClaimTemplate {
 	out := v.Template
 	if v.Classless {
 		out.VolumeAttributesClassName = nil
@@ -45,20 +45,20 @@ func template(v observation.Volume) v1alpha1.VolumeClaimTemplate {
 	return out
 }
 
-// changes returns the patch that brings a claim's labels, size and
+// buildPatch returns the patch that brings a claim's labels, size and
 // VolumeAttributesClass to the spec, nil if there is nothing to change. A volume
 // never shrinks, but a claim may ask for less again as long as its volume has not
 // grown.
-func changes(s *observation.Snapshot, v observation.Volume) map[string]any {
+func buildPatch(s *observation.Snapshot, v observation.Volume) map[string]any {
 	body := map[string]any{}
 	if labels := missingLabels(s, v); len(labels) > 0 {
 		body["metadata"] = map[string]any{"labels": labels}
 	}
 	spec := map[string]any{}
-	if v.Claim.Status.Phase == corev1.ClaimBound && storage.Resizable(v.Claim, v.Template.Storage) {
+	if v.Claim.Status.Phase == corev1.ClaimBound && storage.NeedsResize(v.Claim, v.Template.Storage) {
 		spec["resources"] = map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.Template.Storage.String()}}
 	}
-	if class, change := storage.Reclassified(v.Claim, v.Template.VolumeAttributesClassName); change && !v.Classless && !v.Dropped {
+	if class, change := storage.NextAttributesClass(v.Claim, v.Template.VolumeAttributesClassName); change && !v.Classless && !v.Dropped {
 		spec[AttributesField] = class
 	}
 	if len(spec) > 0 {
@@ -67,7 +67,7 @@ func changes(s *observation.Snapshot, v observation.Volume) map[string]any {
 	if len(body) == 0 {
 		return nil
 	}
-	return planning.Identified(body, v.Claim.UID)
+	return planning.WithUID(body, v.Claim.UID)
 }
 
 // missingLabels are those of a claim that it does not have yet, nil for one that it is

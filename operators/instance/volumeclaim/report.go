@@ -21,7 +21,7 @@ func Status(s *observation.Snapshot, p *planning.Plan) []v1alpha1.VolumeStatus {
 	var out []v1alpha1.VolumeStatus
 	for _, v := range s.Volumes {
 		status := v1alpha1.VolumeStatus{Name: v.Template.Name, ClaimName: v.Name, ClaimUID: v.Recorded, Phase: "Missing"}
-		if claim := v.Claim; claim != nil && ours(s.Instance, claim, v.Recorded) {
+		if claim := v.Claim; claim != nil && mayUseClaim(s.Instance, claim, v.Recorded) {
 			status.Phase = string(cmp.Or(claim.Status.Phase, corev1.ClaimPending))
 			if capacity, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
 				status.Capacity = &capacity
@@ -32,13 +32,13 @@ func Status(s *observation.Snapshot, p *planning.Plan) []v1alpha1.VolumeStatus {
 			if claim.Spec.StorageClassName != nil {
 				status.StorageClassName = *claim.Spec.StorageClassName
 			}
-			status.VolumeAttributesClassName = storage.Attributes(claim)
+			status.VolumeAttributesClassName = storage.AttributesClass(claim)
 			status.Change = storage.ProgressOf(claim).Change
 			status.PersistentVolume, status.NodeBound, status.Nodes = v.Bound, v.Place.Bound, v.Place.Nodes
 			switch {
 			case slices.Contains(p.Withdraw, v.Template.Name):
 				status.ClaimUID = ""
-			case recordable(s, v):
+			case isRecordable(s, v):
 				status.ClaimUID = claim.UID
 			}
 		}
@@ -55,8 +55,8 @@ func Status(s *observation.Snapshot, p *planning.Plan) []v1alpha1.VolumeStatus {
 	return out
 }
 
-// Records reports whether a status records the claim of each volume, and the one before did not.
-func Records(before, after []v1alpha1.VolumeStatus) bool {
+// RecordsClaims reports whether a status records the claim of each volume, and the one before did not.
+func RecordsClaims(before, after []v1alpha1.VolumeStatus) bool {
 	claims := func(volumes []v1alpha1.VolumeStatus) (out []types.UID) {
 		for _, v := range volumes {
 			out = append(out, v.ClaimUID)
@@ -73,30 +73,30 @@ func isRefusal(reason string) bool {
 	return slices.Contains([]string{v1alpha1.ReasonClaimRejected, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded}, reason)
 }
 
-// Changing says how far a volume that serves is from what its claim asks for.
-func Changing(s *observation.Snapshot, v observation.Volume) step.Outcome {
-	if v.Claim == nil || !ours(s.Instance, v.Claim, v.Recorded) {
+// ChangeOutcome says how far a volume that serves is from what its claim asks for.
+func ChangeOutcome(s *observation.Snapshot, v observation.Volume) step.Outcome {
+	if v.Claim == nil || !mayUseClaim(s.Instance, v.Claim, v.Recorded) {
 		return step.Done()
 	}
 	progress, namespace := storage.ProgressOf(v.Claim), s.Instance.Namespace
 	wanted, has := v.Claim.Spec.Resources.Requests.Storage(), v.Claim.Status.Capacity.Storage()
 	switch {
 	case v.Dropped:
-		return planning.Stall(v1alpha1.ReasonVolumeAttributesUnsupported, "the API server does not know VolumeAttributesClasses in claims (Kubernetes 1.34 does): take volumeAttributesClassName out of %s, or upgrade Kubernetes and set it again", observation.OriginOf(s).In("volumes"))
+		return planning.Stall(v1alpha1.ReasonVolumeAttributesUnsupported, "the API server does not know VolumeAttributesClasses in claims (Kubernetes 1.34 does): take volumeAttributesClassName out of %s, or upgrade Kubernetes and set it again", observation.OriginOf(s).DescribeField("volumes"))
 	case v.Classless:
 		o := planning.Wait("volumeattributesclass", v1alpha1.ReasonVolumeAttributesClassMissing, "VolumeAttributesClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get volumeattributesclass",
-			*v.Template.VolumeAttributesClassName, v.Name, observation.OriginOf(s).In("volumes"))
+			*v.Template.VolumeAttributesClassName, v.Name, observation.OriginOf(s).DescribeField("volumes"))
 		o.After = planning.Recheck // nothing watches them
 		return o
 	case progress.Change == string(corev1.PersistentVolumeClaimVolumeModifyVolumeError):
 		return planning.Wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot get VolumeAttributesClass %s (%s): kubectl -n %s describe pvc %s; or set volumeAttributesClassName back in %s",
-			v.Name, *v.Claim.Spec.VolumeAttributesClassName, progress.Change, namespace, v.Name, observation.OriginOf(s).In("volumes"))
+			v.Name, *v.Claim.Spec.VolumeAttributesClassName, progress.Change, namespace, v.Name, observation.OriginOf(s).DescribeField("volumes"))
 	case progress.Change == string(corev1.PersistentVolumeClaimVolumeModifyingVolume):
 		return planning.Wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s must get VolumeAttributesClass %s: its storage driver has not applied it yet: kubectl -n %s describe pvc %s",
 			v.Name, *v.Claim.Spec.VolumeAttributesClassName, namespace, v.Name)
 	case progress.Failed:
 		return planning.Wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot grow to %s (%s), and Kubernetes keeps trying: kubectl -n %s describe pvc %s; or set storage back, to more than %s, in %s",
-			v.Name, wanted, progress.Change, namespace, v.Name, has, observation.OriginOf(s).In("volumes"))
+			v.Name, wanted, progress.Change, namespace, v.Name, has, observation.OriginOf(s).DescribeField("volumes"))
 	case progress.Change == string(corev1.PersistentVolumeClaimFileSystemResizePending):
 		return planning.Wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s has grown to %s, but the kubelet has not grown its file system yet; if the driver does that only when a pod starts: kubectl -n %s annotate instance %s %s=$(date +%%s) --overwrite",
 			v.Name, wanted, namespace, s.Instance.Name, v1alpha1.AnnotationRestart)
@@ -106,12 +106,12 @@ func Changing(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	return step.Done()
 }
 
-// recordable says whether the claim that exists is the one to start a pod with.
-func recordable(s *observation.Snapshot, v observation.Volume) bool {
-	if s.Instance.DeletionTimestamp != nil && !observation.Draining(s) {
+// isRecordable says whether the claim that exists is the one to start a pod with.
+func isRecordable(s *observation.Snapshot, v observation.Volume) bool {
+	if s.Instance.DeletionTimestamp != nil && !observation.IsDraining(s) {
 		return false
 	}
-	if s.Instance.Spec.Paused || (v.Recorded == "" && Replaceable(s, v)) {
+	if s.Instance.Spec.Paused || (v.Recorded == "" && IsReplaceable(s, v)) {
 		return false
 	}
 	return Obstacle(s, v).Kind == step.KindDone
@@ -130,7 +130,7 @@ func Outcome(s *observation.Snapshot, acted step.Outcome) step.Outcome {
 		case v.Claim == nil:
 			all = append(all, planning.Wait("claim", v1alpha1.ReasonClaimPending, "claim %s does not exist yet", v.Name))
 		case v.Claim.Status.Phase != corev1.ClaimBound:
-			all = append(all, unbound(s, v))
+			all = append(all, waitForVolume(s, v))
 		}
 	}
 	return step.Worst(all...)

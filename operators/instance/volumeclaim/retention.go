@@ -13,8 +13,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
 )
 
-// Of returns the claims that are the Instance's by label and not retired.
-func Of(s *observation.Snapshot) []*corev1.PersistentVolumeClaim {
+// List returns the claims that are the Instance's by label and not retired.
+func List(s *observation.Snapshot) []*corev1.PersistentVolumeClaim {
 	all := slices.Clone(s.Strays)
 	for _, v := range s.Volumes {
 		all = append(all, v.Claim)
@@ -37,16 +37,16 @@ func PlanRetention(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim,
 		policy, name = instance.Spec.ClaimRetention.WhenScaled, "whenScaled"
 	}
 	switch {
-	case policy == v1alpha1.DeleteClaim && made(s, claim) && !restored(s, claim):
+	case policy == v1alpha1.DeleteClaim && wasMadeByOperator(s, claim) && !isRestored(s, claim):
 		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: claim, Why: "spec.claimRetention." + name + " is Delete"})
 	case left:
 		// A time of another retirement is no consent to this one.
 		annotations := map[string]any{v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name), v1alpha1.AnnotationExpires: nil, v1alpha1.AnnotationExpiresClaim: nil}
-		if keep := instance.Spec.ClaimRetention.RetainFor; keep != nil && made(s, claim) && !restored(s, claim) {
+		if keep := instance.Spec.ClaimRetention.RetainFor; keep != nil && wasMadeByOperator(s, claim) && !isRestored(s, claim) {
 			annotations[v1alpha1.AnnotationExpires] = s.Now.Add(keep.Duration).UTC().Format(time.RFC3339)
 			annotations[v1alpha1.AnnotationExpiresClaim] = string(claim.UID) + " " + keep.Duration.String()
 		}
 		body := map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{v1alpha1.LabelRetired: "true"}}}
-		p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: claim, Body: planning.Identified(body, claim.UID), Event: "ClaimRetired", Why: "its member has left the cluster"})
+		p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: claim, Body: planning.WithUID(body, claim.UID), Event: "ClaimRetired", Why: "its member has left the cluster"})
 	}
 }

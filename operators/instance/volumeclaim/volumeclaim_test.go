@@ -77,7 +77,7 @@ func TestP3WhoseClaimItIs(t *testing.T) {
 		"one of another member":                       {claim(labelled("basic-tikv-1", v1alpha1.ManagedBy)), "claim", false},
 		"one of another member that was given":        {claim(labelled("basic-tikv-1", ""), annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "claim", false},
 	} {
-		assert.Equal(t, c.ours, ours(instance(), c.claim, c.recorded), name)
+		assert.Equal(t, c.ours, mayUseClaim(instance(), c.claim, c.recorded), name)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestP3AClaimIsRecreatedOnlyIfItNeverHadAVolume(t *testing.T) {
 			if c.node == "n1" {
 				s.Pod.Spec.NodeName = c.node
 			}
-			assert.Equal(t, c.want, Replaceable(s, observation.Volume{Template: v1alpha1.VolumeClaimTemplate{StorageClassName: c.wanted}, Claim: c.claim}))
+			assert.Equal(t, c.want, IsReplaceable(s, observation.Volume{Template: v1alpha1.VolumeClaimTemplate{StorageClassName: c.wanted}, Claim: c.claim}))
 		})
 	}
 }
@@ -208,7 +208,7 @@ func TestP3WhichClaimsGoWithTheirInstance(t *testing.T) {
 		},
 	}
 	var names []string
-	for _, c := range Of(s) {
+	for _, c := range List(s) {
 		names = append(names, c.Name)
 	}
 	assert.Equal(t, []string{"stray", "own"}, names)

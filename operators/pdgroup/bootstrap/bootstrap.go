@@ -20,22 +20,22 @@ const Variable = "TIDB_GROUPS_START"
 // Reference is the argument of the template that Kubernetes replaces by the value of Variable.
 const Reference = "$(" + Variable + ")"
 
-// Started reports whether an Instance may have had a pod that started: its
+// MayHaveStarted reports whether an Instance may have had a pod that started: its
 // claims are recorded before the pod is made.
-func Started(i *v1alpha1.Instance) bool {
+func MayHaveStarted(i *v1alpha1.Instance) bool {
 	return i.Status.PodUID != "" || slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.ClaimUID != "" })
 }
 
-// Arg returns the argument that an Instance bootstraps the cluster with, empty if it
+// BootstrapArgument returns the argument that an Instance bootstraps the cluster with, empty if it
 // does not.
-func Arg(i *v1alpha1.Instance) string {
-	arg, _ := Start(i)
+func BootstrapArgument(i *v1alpha1.Instance) string {
+	arg, _ := StartArgument(i)
 	return arg
 }
 
-// Start returns what Arg does, and whether the member takes its argument from an annotation
+// StartArgument returns what Arg does, and whether the member takes its argument from an annotation
 // of its pod.
-func Start(i *v1alpha1.Instance) (arg string, annotated bool) {
+func StartArgument(i *v1alpha1.Instance) (arg string, annotated bool) {
 	// Only what is needed is decoded, for this is called in every reconcile.
 	var template struct {
 		Metadata struct {
@@ -65,13 +65,13 @@ func Start(i *v1alpha1.Instance) (arg string, annotated bool) {
 	return "", annotated
 }
 
-// Record returns the initial members for status.initialMembers: those before and every
+// RecordInitial returns the initial members for status.initialMembers: those before and every
 // Instance, but for one that is being deleted and never started. The record is written before
 // that Instance's finalizer is removed.
-func Record(before []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []v1alpha1.PDInitialMember {
+func RecordInitial(before []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []v1alpha1.PDInitialMember {
 	out := slices.Clone(before)
 	for _, i := range instances {
-		if i.DeletionTimestamp != nil && !Started(i) {
+		if i.DeletionTimestamp != nil && !MayHaveStarted(i) {
 			out = slices.DeleteFunc(out, func(m v1alpha1.PDInitialMember) bool { return m.UID == i.UID })
 			continue
 		}
@@ -83,14 +83,14 @@ func Record(before []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) [
 	return out
 }
 
-// Listed reports whether an Instance is among the initial members.
-func Listed(initial []v1alpha1.PDInitialMember, i *v1alpha1.Instance) bool {
+// IsInitial reports whether an Instance is among the initial members.
+func IsInitial(initial []v1alpha1.PDInitialMember, i *v1alpha1.Instance) bool {
 	return slices.ContainsFunc(initial, func(m v1alpha1.PDInitialMember) bool { return m.UID == i.UID })
 }
 
-// Lost returns the names of initial members whose Instances are gone although the operator
+// FindRemoved returns the names of initial members whose Instances are gone although the operator
 // has not removed their finalizers: a user did.
-func Lost(initial []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []string {
+func FindRemoved(initial []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []string {
 	var out []string
 	for _, m := range initial {
 		if !slices.ContainsFunc(instances, func(i *v1alpha1.Instance) bool { return i.UID == m.UID }) {

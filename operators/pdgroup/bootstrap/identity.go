@@ -16,9 +16,9 @@ import (
 // nothing.
 const patience = time.Minute
 
-// Bootstrapped reports whether PD has a cluster ID that we know of. It never
+// IsBootstrapped reports whether PD has a cluster ID that we know of. It never
 // goes back: the ID in status is written once.
-func Bootstrapped(g *v1alpha1.PDGroup, s observation.Snapshot) bool { return ClusterID(g, s) != "" }
+func IsBootstrapped(g *v1alpha1.PDGroup, s observation.Snapshot) bool { return ClusterID(g, s) != "" }
 
 // ClusterID returns the cluster ID in status or, if there is none yet, that of
 // a PD that has a quorum.
@@ -40,19 +40,19 @@ func OwnPD(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	return verdict.Refusef("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
 }
 
-// Usable reports whether what PD answered is this group's PD.
-func Usable(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return s.PD.Err == nil && OwnPD(g, s).Allowed()
+// IsPDUsable reports whether what PD answered is this group's PD.
+func IsPDUsable(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+	return s.PD.Err == nil && OwnPD(g, s).IsAllowed()
 }
 
-// Vanished says that Instances which may have bootstrapped the cluster are gone
+// CheckVanished says that Instances which may have bootstrapped the cluster are gone
 // before its ID was known; Done if none is. The others may still have a majority,
 // and then PD tells its ID by itself.
-func Vanished(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
-	if Bootstrapped(g, s) {
+func CheckVanished(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
+	if IsBootstrapped(g, s) {
 		return step.Done()
 	}
-	lost := Lost(g.Status.InitialMembers, s.Instances)
+	lost := FindRemoved(g.Status.InitialMembers, s.Instances)
 	left := len(g.Status.InitialMembers) - len(lost)
 	switch {
 	case len(lost) == 0:

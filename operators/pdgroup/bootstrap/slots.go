@@ -35,7 +35,7 @@ func InitialMembers(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	}) {
 		return list
 	}
-	back := bound(g, s, Kept(g, s))
+	back := boundSlots(g, s, SlotsWithData(g, s))
 	return slices.DeleteFunc(list, func(slot int32) bool {
 		return s.Instance(names.Instance(g.Name, slot)) == nil && !slices.Contains(back, slot)
 	})
@@ -55,15 +55,15 @@ func InitialCluster(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 			continue
 		}
 		own = true
-		if arg := Arg(i); arg != "" {
+		if arg := BootstrapArgument(i); arg != "" {
 			return slotsOf(g, arg)
 		}
 	}
 	if own {
 		return nil
 	}
-	if kept := Kept(g, s); len(kept) > 0 {
-		return bound(g, s, kept)
+	if kept := SlotsWithData(g, s); len(kept) > 0 {
+		return boundSlots(g, s, kept)
 	}
 	var out []int32
 	for slot := int32(0); len(out) < int(g.GetReplicas()); slot++ {
@@ -78,14 +78,14 @@ func InitialCluster(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 // PD cluster may sensibly have members, of which the spec may have fewer by now.
 const looked = 7
 
-// Undecided reports whether no member has begun to bootstrap a group's cluster yet: which one does
+// IsUndecided reports whether no member has begun to bootstrap a group's cluster yet: which one does
 // depends on the claims that there are.
-func Undecided(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+func IsUndecided(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 	return g.Status.ClusterID == "" && g.DeletionTimestamp == nil && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) })
 }
 
-// Names returns the Instances on whose data the cluster might have been before.
-func Names(g *v1alpha1.PDGroup) []string {
+// CandidateInstances returns the Instances on whose data the cluster might have been before.
+func CandidateInstances(g *v1alpha1.PDGroup) []string {
 	var out []string
 	for slot := range max(g.GetReplicas(), looked) {
 		out = append(out, names.Instance(g.Name, slot))
@@ -97,7 +97,7 @@ func Names(g *v1alpha1.PDGroup) []string {
 // cluster, and it is unknown whether it holds a member's data: bootstrapping beside it
 // would make a second cluster of it.
 func ForeignClaims(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
-	if len(s.ForeignClaims) == 0 || !Undecided(g, s) {
+	if len(s.ForeignClaims) == 0 || !IsUndecided(g, s) {
 		return step.Done()
 	}
 	claim := s.ForeignClaims[0]
@@ -116,22 +116,22 @@ func ForeignClaims(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 // has labelled wakes no reconcile when it changes.
 const foreignPatience = 5 * time.Second
 
-// Starts returns the slots whose members start while PD's cluster ID is not known:
+// StartingSlots returns the slots whose members start while PD's cluster ID is not known:
 // the initial members and, if claims of further members turn up, these as well. The
 // latter are started with --join, by which no cluster is bootstrapped.
-func Starts(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
-	out := append(InitialMembers(g, s), Kept(g, s)...)
+func StartingSlots(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
+	out := append(InitialMembers(g, s), SlotsWithData(g, s)...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// Kept returns the slots in which a claim with a member's data is left that the
+// SlotsWithData returns the slots in which a claim with a member's data is left that the
 // slot would be started with, those in use included.
-func Kept(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
+func SlotsWithData(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	var out []int32
 	for name := range s.Claims {
 		slot, ok := names.Slot(g.Name, name)
-		if claim := data(g, s, name); ok && !s.RetiredSlots[slot] && claim != nil && claim.DeletionTimestamp == nil {
+		if claim := findDataClaim(g, s, name); ok && !s.RetiredSlots[slot] && claim != nil && claim.DeletionTimestamp == nil {
 			out = append(out, slot)
 		}
 	}
@@ -139,11 +139,11 @@ func Kept(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	return out
 }
 
-// bound returns those of some slots whose claims have a volume; all if none has:
+// boundSlots returns those of some slots whose claims have a volume; all if none has:
 // claims that were restored may get theirs when the pods are made.
-func bound(g *v1alpha1.PDGroup, s observation.Snapshot, kept []int32) []int32 {
+func boundSlots(g *v1alpha1.PDGroup, s observation.Snapshot, kept []int32) []int32 {
 	out := slices.DeleteFunc(slices.Clone(kept), func(slot int32) bool {
-		return data(g, s, names.Instance(g.Name, slot)).Annotations[bindCompleted] == ""
+		return findDataClaim(g, s, names.Instance(g.Name, slot)).Annotations[bindCompleted] == ""
 	})
 	if len(out) == 0 {
 		return kept
@@ -151,8 +151,8 @@ func bound(g *v1alpha1.PDGroup, s observation.Snapshot, kept []int32) []int32 {
 	return out
 }
 
-// data returns the claim with the data of an Instance's member, nil if there is none.
-func data(g *v1alpha1.PDGroup, s observation.Snapshot, instance string) *metav1.ObjectMeta {
+// findDataClaim returns the claim with the data of an Instance's member, nil if there is none.
+func findDataClaim(g *v1alpha1.PDGroup, s observation.Snapshot, instance string) *metav1.ObjectMeta {
 	claim := DataClaim(g, instance)
 	at := slices.IndexFunc(s.Claims[instance], func(c metav1.ObjectMeta) bool { return c.Name == claim })
 	if at < 0 {
@@ -199,10 +199,10 @@ func LeftByAnother(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	return left
 }
 
-// Stuck says that members which started on the claims of former ones get no quorum:
+// CheckQuorum says that members which started on the claims of former ones get no quorum:
 // the others' claims may be missing. Done if that is not so, or not known yet.
-func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
-	if Bootstrapped(g, s) || g.DeletionTimestamp != nil || g.Spec.Suspended || g.Spec.Paused {
+func CheckQuorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
+	if IsBootstrapped(g, s) || g.DeletionTimestamp != nil || g.Spec.Suspended || g.Spec.Paused {
 		return step.Done()
 	}
 	var running []string
@@ -210,24 +210,24 @@ func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	crash := ""
 	initial := InitialMembers(g, s)
 	returned := len(initial) < len(InitialCluster(g, s))
-	all := Starts(g, s)
+	all := StartingSlots(g, s)
 	interrupted := len(initial) > 0 && len(all) > len(initial)
 	for _, slot := range all {
 		name := names.Instance(g.Name, slot)
 		i := s.Instance(name)
-		if i == nil || !starts(i) {
+		if i == nil || !hasStartedContainer(i) {
 			return step.Done()
 		}
-		claim := data(g, s, name)
+		claim := findDataClaim(g, s, name)
 		returned = returned || claim != nil && claim.CreationTimestamp.Before(&i.CreationTimestamp)
-		interrupted = interrupted && (slices.Contains(initial, slot) || claim != nil && before(g, s, claim, initial))
+		interrupted = interrupted && (slices.Contains(initial, slot) || claim != nil && isOlderThanInitial(g, s, claim, initial))
 		running = append(running, name)
 		if i.CreationTimestamp.After(newest) {
 			newest = i.CreationTimestamp.Time
 		}
 		// A joining member crashes for lack of a quorum.
-		if crash == "" && (Arg(i) != "" || len(initial) == 0) {
-			crash = crashing(i)
+		if crash == "" && (BootstrapArgument(i) != "" || len(initial) == 0) {
+			crash = describeCrash(i)
 		}
 	}
 	if !returned {
@@ -237,31 +237,31 @@ func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonBootstrapping, "members that have come back look for a quorum")
 	}
 	o := step.Stall(v1alpha1.ReasonQuorumLost, crash+fmt.Sprintf("PD has no quorum with %s, the members that are left of a cluster that was here before: %s",
-		strings.Join(running, ", "), remedy(g, s, running, interrupted, crash != "")))
+		strings.Join(running, ", "), describeRemedy(g, s, running, interrupted, crash != "")))
 	o.After = patience
 	return o
 }
 
-// before reports whether a claim was there before all initial members: a member that has
+// isOlderThanInitial reports whether a claim was there before all initial members: a member that has
 // it and does not bootstrap had no data when that was decided. One that was restored later
 // may have.
-func before(g *v1alpha1.PDGroup, s observation.Snapshot, claim *metav1.ObjectMeta, initial []int32) bool {
+func isOlderThanInitial(g *v1alpha1.PDGroup, s observation.Snapshot, claim *metav1.ObjectMeta, initial []int32) bool {
 	return !slices.ContainsFunc(initial, func(slot int32) bool {
 		i := s.Instance(names.Instance(g.Name, slot))
 		return i == nil || !claim.CreationTimestamp.Before(&i.CreationTimestamp)
 	})
 }
 
-// starts reports whether the container of an Instance's pod has been started: what
+// hasStartedContainer reports whether the container of an Instance's pod has been started: what
 // keeps others from it the Instance tells best.
-func starts(i *v1alpha1.Instance) bool {
+func hasStartedContainer(i *v1alpha1.Instance) bool {
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	return pod != nil && (pod.Status == metav1.ConditionTrue || pod.Reason == v1alpha1.ReasonPodNotReady || pod.Reason == v1alpha1.ReasonContainerCrashing)
 }
 
-// crashing says that the container of an Instance stops, and how to see why; empty if
+// describeCrash says that the container of an Instance stops, and how to see why; empty if
 // it does not.
-func crashing(i *v1alpha1.Instance) string {
+func describeCrash(i *v1alpha1.Instance) string {
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	if pod == nil || pod.Reason != v1alpha1.ReasonContainerCrashing {
 		return ""
@@ -269,13 +269,13 @@ func crashing(i *v1alpha1.Instance) string {
 	return fmt.Sprintf("Instance %s: %s; ", i.Name, pod.Message)
 }
 
-// remedy says what a user may do for members that have no quorum. Their claims are
+// describeRemedy says what a user may do for members that have no quorum. Their claims are
 // only to be given up where others are missing: what keeps all of them from working,
 // such as a mistake in the spec, is to be fixed with the data.
-func remedy(g *v1alpha1.PDGroup, s observation.Snapshot, running []string, interrupted, crash bool) string {
+func describeRemedy(g *v1alpha1.PDGroup, s observation.Snapshot, running []string, interrupted, crash bool) string {
 	const lost = "if they are lost for good, see lost-quorum.md (claims that are missing)"
 	var say string
-	absent := missing(g, s, running)
+	absent := missingClaims(g, s, running)
 	if len(absent) > 0 {
 		say = fmt.Sprintf("restore claims %s with their labels, if it had these members; %s", strings.Join(absent, ", "), lost)
 	} else {
@@ -286,11 +286,11 @@ func remedy(g *v1alpha1.PDGroup, s observation.Snapshot, running []string, inter
 		return say
 	}
 	return say + fmt.Sprintf("; for an empty cluster, if none of these claims was restored, as from a snapshot: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
-		g.Namespace, g.Name, g.Namespace, strings.Join(claims(g, running), " "))
+		g.Namespace, g.Name, g.Namespace, strings.Join(claimNames(g, running), " "))
 }
 
-// missing returns the claims that may be restored.
-func missing(g *v1alpha1.PDGroup, s observation.Snapshot, running []string) []string {
+// missingClaims returns the claims that may be restored.
+func missingClaims(g *v1alpha1.PDGroup, s observation.Snapshot, running []string) []string {
 	var out []string
 	for slot := int32(0); slot < max(g.GetReplicas(), int32(len(running))); slot++ { //nolint:gosec // a few
 		if name := names.Instance(g.Name, slot); !slices.Contains(running, name) && !s.RetiredSlots[slot] {
@@ -300,7 +300,7 @@ func missing(g *v1alpha1.PDGroup, s observation.Snapshot, running []string) []st
 	return out
 }
 
-func claims(g *v1alpha1.PDGroup, instances []string) []string {
+func claimNames(g *v1alpha1.PDGroup, instances []string) []string {
 	var out []string
 	for _, name := range instances {
 		out = append(out, DataClaim(g, name))

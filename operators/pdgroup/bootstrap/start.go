@@ -19,10 +19,10 @@ import (
 // not say, an initial member stays one. before is the argument that the member bootstrapped
 // with, empty if it has none: it never changes, however many join later.
 func StartsAsInitial(g *v1alpha1.PDGroup, s observation.Snapshot, slot int32, before string) bool {
-	if !Bootstrapped(g, s) {
+	if !IsBootstrapped(g, s) {
 		return before != "" || slices.Contains(InitialMembers(g, s), slot)
 	}
-	if Usable(g, s) {
+	if IsPDUsable(g, s) {
 		member, listed := s.PD.Member(names.Instance(g.Name, slot))
 		return listed && member.ClientURL == ""
 	}
@@ -33,7 +33,7 @@ func StartsAsInitial(g *v1alpha1.PDGroup, s observation.Snapshot, slot int32, be
 // there is a cluster these are the members that PD lists: none joins while an initial
 // member has still to start.
 func InitialSlots(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
-	if !Bootstrapped(g, s) {
+	if !IsBootstrapped(g, s) {
 		return InitialCluster(g, s)
 	}
 	var out []int32

@@ -58,14 +58,14 @@ func (r *steps) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snap
 // confirm looks at the API server, and asks PD, before what a recovery of PD must
 // not get wrong, or an operator that has not seen that there is one.
 func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
-	active := recovery.Active(g)
-	if active && len(p.Instances) > 0 || !active && p.ClusterID != "" && recovery.Starts(p.Plan) {
+	active := recovery.IsActive(g)
+	if active && len(p.Instances) > 0 || !active && p.ClusterID != "" && recovery.StartsMember(p.Plan) {
 		var now v1alpha1.PDGroup
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(g), &now); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get PDGroup %s: %w", g.Name, err))
 		}
 		if now.UID != g.UID || !equality.Semantic.DeepEqual(now.Status.Recovery, g.Status.Recovery) {
-			return changed("PDGroup " + g.Name)
+			return newConflict("PDGroup " + g.Name)
 		}
 	}
 	if p.ClusterID == "" {
@@ -73,21 +73,21 @@ func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.
 			return o
 		}
 	}
-	if active && recovery.Forces(p.Plan) {
+	if active && recovery.ForcesMember(p.Plan) {
 		if o := r.confirmQuiet(ctx, g); o.Kind != step.KindDone {
 			return o
 		}
 	}
-	begins, releases := recovery.Begins(g, p.Recovery), active && recovery.Releases(g, p.Plan)
+	begins, releases := recovery.BeginsRecovery(g, p.Recovery), active && recovery.ReleasesInstances(g, p.Plan)
 	if !begins && !releases {
 		return step.Done()
 	}
 	view := r.PD.Ask(ctx, client.ObjectKeyFromObject(g))
 	switch {
-	case !recovery.Contradicts(g, p.Recovery, view):
+	case !recovery.ContradictsPD(g, p.Recovery, view):
 		return step.Done()
 	case begins:
-		return changed("what PD says")
+		return newConflict("what PD says")
 	}
 	survivor := g.Status.Recovery.Survivor.Name
 	what := "it answers otherwise"
@@ -110,7 +110,7 @@ func (r *steps) confirmInitialMembers(ctx context.Context, g *v1alpha1.PDGroup, 
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get PDGroup %s: %w", g.Name, err))
 	}
 	if now.UID != g.UID || now.Status.ClusterID != "" || !equality.Semantic.DeepEqual(now.Status.InitialMembers, g.Status.InitialMembers) {
-		return changed("PDGroup " + g.Name)
+		return newConflict("PDGroup " + g.Name)
 	}
 	there := s
 	var err error
@@ -124,9 +124,9 @@ func (r *steps) confirmInitialMembers(ctx context.Context, g *v1alpha1.PDGroup, 
 	if err := r.observeBootstrap(ctx, g, &there); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if len(there.ForeignClaims) > 0 || bootstrap.LeftByAnother(g, there) != "" || !slices.Equal(bootstrap.Starts(g, there), bootstrap.Starts(g, s)) ||
+	if len(there.ForeignClaims) > 0 || bootstrap.LeftByAnother(g, there) != "" || !slices.Equal(bootstrap.StartingSlots(g, there), bootstrap.StartingSlots(g, s)) ||
 		!slices.Equal(bootstrap.InitialMembers(g, there), bootstrap.InitialMembers(g, s)) || !slices.Equal(bootstrap.InitialCluster(g, there), bootstrap.InitialCluster(g, s)) {
-		return changed("which members may bootstrap PD's cluster")
+		return newConflict("which members may bootstrap PD's cluster")
 	}
 	return step.Done()
 }
@@ -138,27 +138,27 @@ func (r *steps) confirmQuiet(ctx context.Context, g *v1alpha1.PDGroup) step.Outc
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if name := recovery.Running(g, members); name != "" {
-		return changed("Instance " + name)
+	if name := recovery.FindRunning(g, members); name != "" {
+		return newConflict("Instance " + name)
 	}
-	clients, err := served(ctx, r.Live, g)
+	clients, err := listServedInstances(ctx, r.Live, g)
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if i := recovery.Serving(clients); i != nil {
-		return changed("Instance " + i.Name)
+	if i := recovery.FindRunningClient(clients); i != nil {
+		return newConflict("Instance " + i.Name)
 	}
 	return step.Done()
 }
 
-func changed(what string) step.Outcome {
+func newConflict(what string) step.Outcome {
 	return step.Conflict(v1alpha1.ReasonProgressing, what+" has changed meanwhile")
 }
 
 // removeOrphan removes a member from PD that has no Instance, if the API server
 // knows of none either and PD still says the same.
 func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
-	name := membership.Pod(g, p.Orphan)
+	name := membership.PodName(g, p.Orphan)
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &v1alpha1.Instance{})
 	switch {
 	case err == nil:
@@ -173,7 +173,7 @@ func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observa
 		}
 	}
 	key := client.ObjectKeyFromObject(g)
-	if s.PD = r.PD.Ask(ctx, key); membership.Orphan(g, s) != p.Orphan {
+	if s.PD = r.PD.Ask(ctx, key); membership.FindOrphan(g, s) != p.Orphan {
 		return step.Done() // the new answer makes a new plan
 	}
 	c, err := r.PD.Client(key)
@@ -185,7 +185,7 @@ func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observa
 	}
 	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(component.DeleteMember), string(component.DeleteMember), "Removed member %s from PD: it has no Instance and no data", name)
 	r.PD.Kick(key)
-	return step.After(membership.OrderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
+	return step.RetryAfter(membership.OrderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
 }
 
 // setPeerURLs gives members of PD the URLs at which the others reach them. The next answer
@@ -232,7 +232,7 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 	if len(lacks) == 0 {
 		return step.Done()
 	}
-	if o := persisted.New(g, s).Contested(lacks); o.Kind != step.KindDone {
+	if o := persisted.New(g, s).CheckConflicts(lacks); o.Kind != step.KindDone {
 		return o
 	}
 	key := client.ObjectKeyFromObject(g)
@@ -264,5 +264,5 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 		rest = refused
 	}
 	// What it shows counts, not what it answers.
-	return persisted.Taken(g, r.PD.Ask(ctx, key), answers)
+	return persisted.CheckItems(g, r.PD.Ask(ctx, key), answers)
 }

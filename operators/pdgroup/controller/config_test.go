@@ -95,20 +95,20 @@ func TestPD21WhatPDRefusesIsNamed(t *testing.T) {
 	g := stored(bootstrapped, configured(eight+"[replication]\nisolation-level = \"rack\"\n"))
 	now := pd.View{Config: map[string]string{"schedule.leader-schedule-limit": "8", "replication.isolation-level": `""`}}
 	no := &pd.Refused{Call: "set-config", Status: 400, Body: "isolation-level must be one of location-labels or empty"}
-	o := persisted.Taken(g, now, map[string]error{"replication.isolation-level": no})
+	o := persisted.CheckItems(g, now, map[string]error{"replication.isolation-level": no})
 	assert.Equal(t, step.KindStall, o.Kind)
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Equal(t, time.Minute, o.After)
 	for _, word := range []string{`replication.isolation-level = "rack"`, "must be one of location-labels", "spec.config", "kubectl"} {
 		assert.Contains(t, o.Message, word)
 	}
-	assert.Contains(t, persisted.Taken(g, now, nil).Message, `it accepted the change, but has ""`)
+	assert.Contains(t, persisted.CheckItems(g, now, nil).Message, `it accepted the change, but has ""`)
 	early := &pd.Refused{Status: 400, Body: "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"}
-	o = persisted.Taken(g, now, map[string]error{"replication.isolation-level": early})
+	o = persisted.CheckItems(g, now, map[string]error{"replication.isolation-level": early})
 	assert.Equal(t, step.KindWait, o.Kind, "there is no store yet")
 	now.Config["replication.isolation-level"] = `"rack"`
-	assert.Equal(t, step.Done(), persisted.Taken(g, now, nil))
-	assert.Equal(t, step.Done(), persisted.Taken(g, pd.View{Err: errors.New("gone")}, nil))
+	assert.Equal(t, step.Done(), persisted.CheckItems(g, now, nil))
+	assert.Equal(t, step.Done(), persisted.CheckItems(g, pd.View{Err: errors.New("gone")}, nil))
 }
 
 // PD-21: nobody turns off what TiFlash turns on, again and again.
@@ -117,11 +117,11 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	s := started(t, stored(), 3, running, shows(map[string]string{"replication.enable-placement-rules": `"true"`}))
 	lacks := mustPlan(t, g, s).Config
 	assert.Len(t, lacks, 1)
-	assert.Equal(t, step.KindDone, persisted.New(g, s).Contested(lacks).Kind)
+	assert.Equal(t, step.KindDone, persisted.New(g, s).CheckConflicts(lacks).Kind)
 	flash := &v1alpha1.TiFlashGroup{}
 	flash.Name = "basic-tiflash"
 	s.Groups = []v1alpha1.Group{flash}
-	o := persisted.New(g, s).Contested(lacks)
+	o := persisted.New(g, s).CheckConflicts(lacks)
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
 }
@@ -135,7 +135,7 @@ func TestPD21AGroupAtRestStaysSoWhilePDIsSilent(t *testing.T) {
 	given := func() step.Kind { return persisted.New(g, s).Progress(s.Instances[0], nil, wanted).Outcome.Kind }
 	assert.Equal(t, step.KindWait, given())
 	set := conditions.New(nil, g.Generation, clock())
-	set.True(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "test")
+	set.MarkTrue(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "test")
 	g.Status.Conditions = set.List()
 	assert.Equal(t, step.KindDone, given())
 	g.Generation++

@@ -71,9 +71,9 @@ func (r *steps) component() reconciler.Component[*v1alpha1.PDGroup, snapshot, gr
 			return step.Done()
 		},
 		Plan: func(_ context.Context, g *v1alpha1.PDGroup, s *snapshot) (groupPlan, error) {
-			issued := issuance.Make(g, s.Issuance, s.Now)
-			issued.Tell(&s.Certificates)
-			p, err := plan(g, s.Snapshot)
+			issued := issuance.MakePlan(g, s.Issuance, s.Now)
+			issued.ExplainMissing(&s.Certificates)
+			p, err := makePlan(g, s.Snapshot)
 			p.Issuance, p.Outcome = issued, step.Worst(p.Outcome, issued.Outcome)
 			return p, err
 		},
@@ -82,25 +82,25 @@ func (r *steps) component() reconciler.Component[*v1alpha1.PDGroup, snapshot, gr
 			return step.Worst(issued, r.act(ctx, g, s.Snapshot, p))
 		},
 		Report: func(g *v1alpha1.PDGroup, s snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.PDGroupStatus] {
-			status, set, end := report(g, s.Snapshot, p, acted, now)
-			return execution.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s.Snapshot, p, now), Changes: p.Changes, End: end, Once: true}
+			status, set, end := reportStatus(g, s.Snapshot, p, acted, now)
+			return execution.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: reportMembers(g, s.Snapshot, p, now), Changes: p.Changes, End: end, Once: true}
 		},
 		Announce: func(g *v1alpha1.PDGroup, before v1alpha1.PDGroupStatus) {
-			if after := g.Status.Recovery; recovery.Turned(before.Recovery, after) {
-				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "QuorumRecovery", string(after.Phase), "%s", recovery.Told(after))
+			if after := g.Status.Recovery; recovery.NeedsEvent(before.Recovery, after) {
+				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "QuorumRecovery", string(after.Phase), "%s", recovery.DescribePhase(after))
 			}
 		},
 		AsksPD: func(_ *v1alpha1.PDGroup, s snapshot) bool { return len(s.Instances) > 0 },
 		Watch: func(b *builder.Builder) *builder.Builder {
 			list := func() client.ObjectList { return &v1alpha1.PDGroupList{} }
-			return b.Watches(&v1alpha1.Instance{}, watch.GroupsOf(r.Client, list, watch.ByCluster), builder.WithPredicates(stops()))
+			return b.Watches(&v1alpha1.Instance{}, watch.GroupsOf(r.Client, list, watch.ByCluster), builder.WithPredicates(podStopPredicate()))
 		},
 	}
 }
 
-// stops passes what may be the end of a pod: a recovery waits for those of
+// podStopPredicate passes what may be the end of a pod: a recovery waits for those of
 // everything that PD serves, also of groups that are gone.
-func stops() predicate.Predicate {
+func podStopPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

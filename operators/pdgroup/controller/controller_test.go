@@ -32,7 +32,7 @@ import (
 func TestPD01AGroupBootstrapsItsClusterTogetherAndBecomesReady(t *testing.T) {
 	w := begin(t)
 	w.create()
-	g := w.Converged()
+	g := w.WaitUntilConverged()
 
 	assert.Equal(t, stage.ClusterID, g.Status.ClusterID)
 	assert.Equal(t, "True/Bootstrapped", stage.Verdict(g, v1alpha1.ConditionBootstrapped))
@@ -65,7 +65,7 @@ func TestPD01AGroupBootstrapsItsClusterTogetherAndBecomesReady(t *testing.T) {
 func TestPD19TheClientServiceHasTheGroupsNameAndChangesInPlace(t *testing.T) {
 	w := begin(t)
 	w.create()
-	before := w.Converged()
+	before := w.WaitUntilConverged()
 	w.Change(func(g *v1alpha1.PDGroup) {
 		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"team": "blue"}}
 		g.Spec.Labels = map[string]string{"team": "blue"}
@@ -81,7 +81,7 @@ func TestPD19TheClientServiceHasTheGroupsNameAndChangesInPlace(t *testing.T) {
 			assert.Equal(c, "one", stage.Template(c, i).Annotations["note"])
 		}
 	}, stage.Patience, stage.Tick)
-	after := w.Converged()
+	after := w.WaitUntilConverged()
 	assert.NotEqual(t, before.Status.CurrentRevision, after.Status.CurrentRevision)
 	for _, i := range w.Instances() {
 		assert.Equal(t, "pingcap/pd:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image)
@@ -94,7 +94,7 @@ func TestPD02MembersJoinByTheServiceOnceTheClusterExists(t *testing.T) {
 	first := func() string { return startArg(t, &w.Instances()[0]) }
 	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.Patience, stage.Tick)
 	revision := w.Instances()[0].Spec.Revision
-	w.Converged()
+	w.WaitUntilConverged()
 	require.Eventually(t, func() bool { return strings.Contains(first(), "--join=http://basic-pd."+w.Namespace+".svc:2379") }, stage.Patience, stage.Tick)
 	for _, i := range w.Instances() {
 		assert.NotContains(t, startArg(t, &i), "--initial-cluster=")
@@ -105,24 +105,24 @@ func TestPD02MembersJoinByTheServiceOnceTheClusterExists(t *testing.T) {
 func TestPD03AnotherClustersPDIsNeverUsed(t *testing.T) {
 	w := begin(t)
 	w.create()
-	before := w.Converged()
+	before := w.WaitUntilConverged()
 	w.PD.Change(func(v *pd.View) { v.ClusterID = "999" })
-	g := w.Within(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
+	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
 	assert.Equal(t, before.Status.ClusterID, g.Status.ClusterID)
 	assert.Equal(t, "False/ClusterIDMismatch", stage.Verdict(g, v1alpha1.ConditionReady))
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
-	w.Within(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
+	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
 	assert.Len(t, w.Instances(), 3, "nobody joins a PD that is not ours")
 	w.PD.Change(func(v *pd.View) { v.ClusterID = before.Status.ClusterID })
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Len(t, w.Instances(), 5)
 }
 
 func TestPD04ReplicasAreFrozenUntilBootstrapped(t *testing.T) {
 	w := begin(t)
-	w.Break("pd:v8.5.7")
+	w.BreakImage("pd:v8.5.7")
 	w.create()
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
 	g := w.Get()
 	before := g.DeepCopy()
 	g.Spec.Replicas = ptr.To(int32(5))
@@ -132,7 +132,7 @@ func TestPD04ReplicasAreFrozenUntilBootstrapped(t *testing.T) {
 func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	unready, most := map[string]bool{}, 0 // written by the watch alone
 	stop := w.Follow(&v1alpha1.InstanceList{}, func(_ context.Context, o client.Object) {
 		delete(unready, o.GetName())
@@ -143,7 +143,7 @@ func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 	})
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
 	require.Eventually(t, func() bool { return len(w.Instances()) == 5 }, stage.Patience, stage.Tick)
-	g := w.Converged()
+	g := w.WaitUntilConverged()
 	assert.Len(t, g.Status.Members, 5)
 	stop()
 	assert.Equal(t, 1, most)
@@ -155,13 +155,13 @@ func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 // PD-12.
 func TestAWrongImageIsFixedByFixingTheSpec(t *testing.T) {
 	w := begin(t)
-	w.Break("typo")
+	w.BreakImage("typo")
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.Image = "pingcap/typo:v8.5.7" })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "Instance basic-pd-")
 	wrong := w.Instances()[0].Spec.Revision
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Image = "" })
-	w.Converged()
+	w.WaitUntilConverged()
 	for _, i := range w.Instances() {
 		assert.NotEqual(t, wrong, i.Spec.Revision)
 		assert.Equal(t, "pingcap/pd:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image)
@@ -172,7 +172,7 @@ func TestAWrongImageIsFixedByFixingTheSpec(t *testing.T) {
 func TestPD20AnEditRollsTheMembersOneByOneAndTheLeaderLast(t *testing.T) {
 	w := begin(t)
 	w.create()
-	before := w.Converged()
+	before := w.WaitUntilConverged()
 	leader := before.Status.Leader
 	var order []string // of new revisions; written by the watch alone
 	stop := w.Follow(&v1alpha1.InstanceList{}, func(_ context.Context, o client.Object) {
@@ -181,7 +181,7 @@ func TestPD20AnEditRollsTheMembersOneByOneAndTheLeaderLast(t *testing.T) {
 		}
 	})
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = 5" })
-	w.Converged()
+	w.WaitUntilConverged()
 	stop()
 	require.Len(t, order, 3)
 	assert.Equal(t, leader, order[2], "the leader is the last")
@@ -192,7 +192,7 @@ func TestPD20AnEditRollsTheMembersOneByOneAndTheLeaderLast(t *testing.T) {
 	assert.EqualValues(t, 3, *lease.Spec.LeaseTransitions, "each member had the Lease")
 
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "" })
-	require.Equal(t, before.Status.CurrentRevision, w.Converged().Status.CurrentRevision, "reverting an edit finds the old revision")
+	require.Equal(t, before.Status.CurrentRevision, w.WaitUntilConverged().Status.CurrentRevision, "reverting an edit finds the old revision")
 }
 
 // GRP-10: revisions that no member runs are kept up to the limit, the youngest of them,
@@ -230,7 +230,7 @@ func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testin
 	hashes := map[string]string{} // by the lease
 	roll := func(lease string) {
 		w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = " + lease })
-		g := w.Converged()
+		g := w.WaitUntilConverged()
 		assert.Equal(t, g.Status.UpdateRevision, g.Status.CurrentRevision)
 		hashes[lease] = g.Status.CurrentRevision
 	}
@@ -263,7 +263,7 @@ func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testin
 	kept("5", "7", "8")
 
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.RevisionHistoryLimit = ptr.To(int32(0)) })
-	w.Converged()
+	w.WaitUntilConverged()
 	kept("5")
 	for _, i := range w.Instances() {
 		assert.Equal(t, hashes["5"], i.Spec.Revision)
@@ -275,12 +275,12 @@ func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testin
 func TestPD06AScaleInMovesTheLeaderRemovesTheMemberAndThenTheInstance(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.PD.Change(func(v *pd.View) { v.Leader = "basic-pd-2" })
-	w.Within(stage.Patience, v1alpha1.ConditionReady, "True/Ready")
+	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionReady, "True/Ready")
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(1)) })
-	w.Exist(stage.Patience, "basic-pd-0")
-	g := w.Converged()
+	w.WaitForInstances(stage.Patience, "basic-pd-0")
+	g := w.WaitUntilConverged()
 	calls := slices.Compact(w.PD.Calls())
 	removals := slices.DeleteFunc(slices.Clone(calls), func(c string) bool { return strings.HasPrefix(c, "transfer ") })
 	assert.Equal(t, []string{"delete-member 12", "delete-member 11"}, removals)
@@ -294,15 +294,15 @@ func TestPD06AScaleInMovesTheLeaderRemovesTheMemberAndThenTheInstance(t *testing
 func TestPD09NoReplicasAreRefusedAndNameWhoNeedsPD(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.Create(w.TiKVGroup())
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(0)) })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/ScaleInRefused")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionUpToDate, "False/ScaleInRefused")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionUpToDate), "TiKVGroup basic-tikv would be left without a PD")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionUpToDate), "kubectl -n "+w.Namespace+" scale pdgroup basic-pd --replicas=3")
 	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Empty(t, w.PD.Calls(), "nothing was touched")
 	assert.Len(t, w.Instances(), 3)
 }
@@ -311,18 +311,18 @@ func TestPD09NoReplicasAreRefusedAndNameWhoNeedsPD(t *testing.T) {
 func TestPD13ADeletedInstanceIsReplacedBeforeItGoes(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.PD.Change(func(v *pd.View) { v.Leader = "basic-pd-1" })
 	fewest := 3 // healthy members of PD; the watch alone writes it
 	stop := w.Follow(&v1alpha1.InstanceList{}, func(ctx context.Context, _ client.Object) {
 		if view, err := w.PD.View(ctx); err == nil {
-			fewest = min(fewest, view.Healthy())
+			fewest = min(fewest, view.CountHealthy())
 		}
 	})
 	i := w.Instance("basic-pd-1")
 	require.NoError(t, w.Client.Delete(w.Context(), &i))
-	w.Exist(stage.Patience, "basic-pd-0", "basic-pd-2", "basic-pd-3")
-	w.Converged()
+	w.WaitForInstances(stage.Patience, "basic-pd-0", "basic-pd-2", "basic-pd-3")
+	w.WaitUntilConverged()
 	stop()
 	assert.Equal(t, 3, fewest)
 	calls := slices.Compact(w.PD.Calls())
@@ -335,7 +335,7 @@ func TestPD13ADeletedInstanceIsReplacedBeforeItGoes(t *testing.T) {
 func TestPD13AMemberThatIsDownForLongIsReplaced(t *testing.T) {
 	w := begin(t)
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.ReplaceAfter = &metav1.Duration{Duration: 2 * time.Second} })
-	w.Converged()
+	w.WaitUntilConverged()
 	dead := w.Instance("basic-pd-1").UID
 	w.SetDown("basic-pd-1", true)
 	require.Eventually(t, func() bool {
@@ -345,14 +345,14 @@ func TestPD13AMemberThatIsDownForLongIsReplaced(t *testing.T) {
 		return err == nil && i.UID != dead
 	}, stage.Patience, stage.Tick)
 	w.SetDown("basic-pd-1", false)
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Equal(t, []string{"delete-member 11"}, slices.Compact(w.PD.Calls()), "the dead one leaves before the new one joins")
 }
 
 func TestWhatIsDeletedComesBack(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	configMap := stage.Template(t, w.Instances()[0]).Spec.Volumes[0].ConfigMap.Name
 	var revisions appsv1.ControllerRevisionList
 	require.NoError(t, w.Client.List(w.Context(), &revisions, client.InNamespace(w.Namespace)))
@@ -381,16 +381,16 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(&s), &s)
 		return err == nil && s.Spec.Ports[0].TargetPort.StrVal == "client"
 	}, stage.Patience, stage.Tick)
-	w.Converged()
+	w.WaitUntilConverged()
 }
 
 func TestInvalidTOMLStallsAndTouchesNothing(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
-	before := w.Settled()
+	w.WaitUntilConverged()
+	before := w.WaitUntilSettled()
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
 	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady), "it serves on")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionStalled), "spec.config")
 	after := w.Versions()
@@ -398,7 +398,7 @@ func TestInvalidTOMLStallsAndTouchesNothing(t *testing.T) {
 	delete(after, "PDGroup basic-pd")
 	assert.Equal(t, before, after)
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "" })
-	g = w.Converged()
+	g = w.WaitUntilConverged()
 	assert.Equal(t, "none", stage.Verdict(g, v1alpha1.ConditionStalled))
 }
 
@@ -408,7 +408,7 @@ func TestAForeignServiceIsNeverTakenOver(t *testing.T) {
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	require.NoError(t, w.Client.Create(w.Context(), foreign))
 	w.create()
-	g := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionStalled), "Service basic-pd")
 	was := foreign.ResourceVersion
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(foreign), foreign))
@@ -424,7 +424,7 @@ func TestPD03AClaimWithoutLabelsKeepsPDFromBeingFounded(t *testing.T) {
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	require.NoError(t, w.Client.Create(w.Context(), claim))
 	w.create()
-	g := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/ClaimRejected")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/ClaimRejected")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionStalled), "annotate pvc data-basic-pd-5 groups.tidb.dev/adopt=basic-pd-5")
 	assert.Empty(t, w.Instances())
 	claim.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "basic-pd-5"}
@@ -437,15 +437,15 @@ func TestPD03AClaimWithoutLabelsKeepsPDFromBeingFounded(t *testing.T) {
 func TestAPausedGroupIsReportedAndNotTouched(t *testing.T) {
 	w := begin(t)
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.Paused = true })
-	w.Within(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
 	assert.Empty(t, w.Instances())
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Paused = false })
-	w.Converged()
+	w.WaitUntilConverged()
 	w.Change(func(g *v1alpha1.PDGroup) {
 		g.Spec.Paused = true
 		g.Spec.Labels = map[string]string{"team": "blue"}
 	})
-	g := w.Within(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
 	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
 	assert.Equal(t, "False/Paused", stage.Verdict(g, v1alpha1.ConditionUpToDate))
 	for _, i := range w.Instances() {
@@ -457,23 +457,23 @@ func TestAPausedGroupIsReportedAndNotTouched(t *testing.T) {
 func TestASuspendedGroupStopsItsPodsAndComesBack(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true })
-	w.Within(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
-	g := w.Within(stage.Patience, v1alpha1.ConditionReady, "False/Suspended")
+	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionReady, "False/Suspended")
 	assert.Equal(t, stage.ClusterID, g.Status.ClusterID)
 	for _, i := range w.Instances() {
 		assert.True(t, i.Spec.Suspended)
 		assert.Empty(t, i.Status.PodUID)
 	}
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Suspended = false })
-	w.Converged()
+	w.WaitUntilConverged()
 }
 
 func TestADeletedGroupLeavesNothingOfItsOwnBehind(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	require.NoError(t, w.Client.Delete(w.Context(), w.Get()))
 	require.Eventually(t, func() bool {
 		left := w.Versions()
@@ -485,19 +485,19 @@ func TestADeletedGroupLeavesNothingOfItsOwnBehind(t *testing.T) {
 func TestPDThatFallsSilentIsNamed(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.PD.Fail(errors.New("connection refused"))
-	g := w.Within(stage.Patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
+	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
 	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady), "a silence of some seconds is a change of leader")
 	assert.Len(t, g.Status.Members, 3, "what was known last stays")
 	w.PD.Fail(nil)
-	w.Converged()
+	w.WaitUntilConverged()
 }
 
 func TestLostQuorumIsNamed(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.PD.Change(func(v *pd.View) {
 		w.frozen = true
 		v.Leader = ""
@@ -505,7 +505,7 @@ func TestLostQuorumIsNamed(t *testing.T) {
 			v.Members[i].Healthy = i == 0
 		}
 	})
-	g := w.Within(stage.Patience, v1alpha1.ConditionQuorumHealthy, "False/QuorumLost")
+	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionQuorumHealthy, "False/QuorumLost")
 	assert.NotEqual(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
 	assert.NotEqual(t, "True/UpToDate", stage.Verdict(g, v1alpha1.ConditionUpToDate))
 }
@@ -513,23 +513,23 @@ func TestLostQuorumIsNamed(t *testing.T) {
 func TestAnIdleGroupCausesNoWriteAndNoLogLine(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
-	w.Settled()
+	w.WaitUntilConverged()
+	w.WaitUntilSettled()
 	calls, line := len(w.operator.Writes()), rig.Log.Len()
 	// An annotation of the user's own makes the operator look at everything
 	// again; that is the only write.
 	for _, note := range []string{"one", "two", "one"} {
 		w.Touch(note)
 	}
-	before := w.Settled()
+	before := w.WaitUntilSettled()
 	assert.Empty(t, w.operator.Writes()[calls:])
-	assert.NotContains(t, rig.Log.After(line), w.Namespace)
+	assert.NotContains(t, rig.Log.TextAfter(line), w.Namespace)
 
 	// A second operator, as after a restart, finds nothing to do either.
 	again := w.Operate(Definition())
 	w.Touch("three")
 	delete(before, "PDGroup basic-pd")
-	after := w.Settled()
+	after := w.WaitUntilSettled()
 	delete(after, "PDGroup basic-pd")
 	assert.Equal(t, before, after)
 	assert.Empty(t, again.Writes())
@@ -546,7 +546,7 @@ func TestAStoppedOperatorGivesItsLeaseBackAtOnce(t *testing.T) {
 		err := w.Client.Get(w.Context(), key, lease)
 		require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 		// It gives back what it knows to hold: the API server's answer may still be on its way.
-		return err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" && strings.Contains(rig.Log.About(w.Namespace), "Successfully acquired lease")
+		return err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" && strings.Contains(rig.Log.LinesAbout(w.Namespace), "Successfully acquired lease")
 	}, stage.Patience, stage.Tick)
 	again.Stop()
 	// Far sooner than the 15 s that an abandoned lease takes to run out.

@@ -47,7 +47,7 @@ func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*observat
 	unborn.Spec.Paused, unborn.Spec.Suspended, unborn.DeletionTimestamp = false, false, nil
 	unborn.Status.ClusterID = ""
 	unborn.Spec.Replicas = ptr.To(int32(n))
-	p, err := plan(unborn, observation.Snapshot{PD: pd.View{Err: errors.New("nobody there")}})
+	p, err := makePlan(unborn, observation.Snapshot{PD: pd.View{Err: errors.New("nobody there")}})
 	require.NoError(t, err)
 	s := observation.Snapshot{PDGroup: g, Now: clock(), PD: pd.View{ClusterID: "73", Leader: "basic-pd-0"}, ConfigMaps: map[string]bool{}}
 	if p.Revision != nil {
@@ -70,7 +70,7 @@ func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*observat
 // says sets a condition of an Instance.
 func says(i *v1alpha1.Instance, kind string, status metav1.ConditionStatus, reason string) {
 	set := conditions.New(nil, i.Generation, clock())
-	set.Put(kind, status, reason, "the reason is "+reason)
+	set.SetCondition(kind, status, reason, "the reason is "+reason)
 	i.Status.Conditions = set.List()
 }
 
@@ -85,7 +85,7 @@ func silent(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("connectio
 
 func mustPlan(t *testing.T, g *v1alpha1.PDGroup, s observation.Snapshot) groupPlan {
 	t.Helper()
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	return p
 }
@@ -93,7 +93,7 @@ func mustPlan(t *testing.T, g *v1alpha1.PDGroup, s observation.Snapshot) groupPl
 // reported plans and reports, and checks the invariants of the status.
 func reported(t *testing.T, g *v1alpha1.PDGroup, s observation.Snapshot, now time.Time) (*v1alpha1.PDGroup, step.Outcome) {
 	t.Helper()
-	status, _, end := report(g, s, mustPlan(t, g, s), step.Done(), now)
+	status, _, end := reportStatus(g, s, mustPlan(t, g, s), step.Done(), now)
 	out := g.DeepCopy()
 	out.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup}
 	out.Status = status

@@ -17,7 +17,7 @@ func FuzzAPDGroup(f *testing.F) {
 		for _, change := range []func(*v1alpha1.PDGroup){func(*v1alpha1.PDGroup) {}, bootstrapped} {
 			s := started(t, stored(change), 3)
 			g := stored(change)
-			if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
+			if !hostile.CanMerge(&g.Spec, g.GetReplicas, attempt) {
 				return
 			}
 			g.Spec.Config = attempt.Config
@@ -25,12 +25,12 @@ func FuzzAPDGroup(f *testing.F) {
 			hostile.Judge(t, v1alpha1.KindPDGroup, func() any {
 				s.PD = server.View(t, attempt)
 				for _, seen := range []observation.Snapshot{s, {PDGroup: g, Now: clock(), PD: s.PD}} {
-					p, err := plan(g, seen)
+					p, err := makePlan(g, seen)
 					if err != nil {
 						t.Fatal(err) // it would not come to the status
 					}
-					g.Status, _, _ = report(g, seen, p, step.Done(), clock())
-					members(g, seen, p, clock())
+					g.Status, _, _ = reportStatus(g, seen, p, step.Done(), clock())
+					reportMembers(g, seen, p, clock())
 				}
 				return g
 			})

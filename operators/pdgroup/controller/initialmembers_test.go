@@ -286,7 +286,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 	crashes := func(s *observation.Snapshot, slot int, ready metav1.ConditionStatus) {
 		i := s.Instances[slot]
 		set := conditions.New(i.Status.Conditions, i.Generation, i.CreationTimestamp.Time)
-		set.Put(v1alpha1.ConditionPodReady, ready, v1alpha1.ReasonContainerCrashing, "the log says why")
+		set.SetCondition(v1alpha1.ConditionPodReady, ready, v1alpha1.ReasonContainerCrashing, "the log says why")
 		i.Status.Conditions = set.List()
 	}
 	for name, c := range map[string]struct {

@@ -57,7 +57,7 @@ func TestOPS01AMemberDoesNotLeadWhileItsInstanceSaysSo(t *testing.T) {
 		"not to one that is not healthy":                      {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { lives(s, 1, false, true) }}, to("basic-pd-2"), "", "", ""},
 		"not to one whose pod is not ready":                   {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { lives(s, 1, true, false) }}, nil, "", "", ""},
 		"not to one that is being restarted":                  {3, nil, []func(*observation.Snapshot){unwanted(0), annotated(1, v1alpha1.AnnotationDisruption, "Restart")}, to("basic-pd-2"), "", evicting, ""},
-		"not to one that is about to be":                      {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { s.Lease = lease.Held(lease.Of(s.Instances[1]), clock(), 0) }}, to("basic-pd-2"), "", "", ""},
+		"not to one that is about to be":                      {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { s.Lease = lease.NewState(lease.NewHolder(s.Instances[1]), clock(), 0) }}, to("basic-pd-2"), "", "", ""},
 		"not to one that leaves":                              {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { s.Instances[1].Spec.Retire = true }}, nil, "", "", ""},
 		"not to one that was deleted":                         {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { deleted(s, 1, 0) }}, nil, "", "", ""},
 		"nobody else may":                                     {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2)}, nil, "", evicting, takeAway},
@@ -105,7 +105,7 @@ func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
 	v := voting.New(g, s)
 	assert.Less(t, v.Rank(component.Disruption{Instance: s.Instances[2], Verb: member.Restart}), v.Rank(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}))
 	to := func() string {
-		return v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart, Revision: "new"}, voting.Anybody)
+		return v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart, Revision: "new"}, voting.FitsAny)
 	}
 	s.Instances[0].Status.Revision = "new"
 	assert.Equal(t, "basic-pd-2", to(), "rather one that has to be restarted again")
@@ -117,7 +117,7 @@ func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
 	p = mustPlan(t, g, s)
 	require.NotNil(t, p.Lease.Take)
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
-	s.Lease = lease.Held(lease.Of(p.Lease.Take.Instance), clock(), 0)
+	s.Lease = lease.NewState(lease.NewHolder(p.Lease.Take.Instance), clock(), 0)
 	p = mustPlan(t, g, s)
 	assert.Equal(t, []component.Call{{Verb: component.TransferLeader, Target: "basic-pd-1", Instance: "basic-pd-2"}}, slices.Concat(p.Calls, p.Evictions))
 }

@@ -29,8 +29,8 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.S
 	if err != nil {
 		return s, err
 	}
-	if recovery.Wanted(g) {
-		if s.ClusterInstances, err = served(ctx, r.Client, g); err != nil {
+	if recovery.IsWanted(g) {
+		if s.ClusterInstances, err = listServedInstances(ctx, r.Client, g); err != nil {
 			return s, err
 		}
 	}
@@ -51,11 +51,11 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.S
 // may carry none of the labels by which the others are found. A user says whose it
 // is by an annotation.
 func (r *steps) observeBootstrap(ctx context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) error {
-	if !bootstrap.Undecided(g, *s) || bootstrap.DataClaim(g, "") == "" {
+	if !bootstrap.IsUndecided(g, *s) || bootstrap.DataClaim(g, "") == "" {
 		return nil
 	}
 	ours := labels.SelectorFromSet(workload.Selector(g))
-	for _, name := range bootstrap.Names(g) {
+	for _, name := range bootstrap.CandidateInstances(g) {
 		claim := &metav1.PartialObjectMetadata{}
 		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
 		err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: bootstrap.DataClaim(g, name)}, claim)
@@ -73,9 +73,9 @@ func (r *steps) observeBootstrap(ctx context.Context, g *v1alpha1.PDGroup, s *ob
 	return nil
 }
 
-// served reads the Instances of everything that a group's PD serves, those of
+// listServedInstances reads the Instances of everything that a group's PD serves, those of
 // groups that are gone included.
-func served(ctx context.Context, c client.Reader, g *v1alpha1.PDGroup) ([]*v1alpha1.Instance, error) {
+func listServedInstances(ctx context.Context, c client.Reader, g *v1alpha1.PDGroup) ([]*v1alpha1.Instance, error) {
 	var list v1alpha1.InstanceList
 	cluster := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelCluster: g.Name}
 	if err := c.List(ctx, &list, client.InNamespace(g.Namespace), cluster); err != nil {

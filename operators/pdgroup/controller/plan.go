@@ -51,37 +51,37 @@ type groupPlan struct {
 	Late []*corev1.Service
 }
 
-// plan decides what to do about a PDGroup. It is pure. While PD is rebuilt from
+// makePlan decides what to do about a PDGroup. It is pure. While PD is rebuilt from
 // one member nothing else is done to the group.
-func plan(g *v1alpha1.PDGroup, s observation.Snapshot) (groupPlan, error) {
-	next, word := recovery.Next(g, s)
+func makePlan(g *v1alpha1.PDGroup, s observation.Snapshot) (groupPlan, error) {
+	next, word := recovery.NextRecord(g, s)
 	var p groupPlan
 	var err error
-	if recovery.Active(g) {
+	if recovery.IsActive(g) {
 		p.ClusterID = bootstrap.ClusterID(g, s)
-		p.Plan, err = recovery.Plan(g, s)
+		p.Plan, err = recovery.MakePlan(g, s)
 		if err == nil && !g.Spec.Paused {
 			// What has changed for the pods comes after the recovery.
-			p.Late, _, err = rollout.KeptServices(g, s, component.Rendering{Services: services(g), ServiceInputs: g.Spec.Service}, true)
+			p.Late, _, err = rollout.KeptServices(g, s, component.Rendering{Services: renderServices(g), ServiceInputs: g.Spec.Service}, true)
 		}
 	} else {
-		p, err = planWith(g, s, rendering(g, s))
+		p, err = planWith(g, s, renderGroup(g, s))
 	}
 	p.Recovery, p.Outcome = next, step.Worst(word, p.Outcome)
 	return p, err
 }
 
-// rendering is what PD makes of a group's spec.
-func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering {
-	template, files, problems := render(g, s.Image)
+// renderGroup is what PD makes of a group's spec.
+func renderGroup(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering {
+	template, files, problems := buildTemplate(g, s.Image)
 	foreign := bootstrap.ForeignClaims(g, s)
 	if problem := membership.SwitchProblem(g, s); problem != "" {
 		problems = append(problems, problem)
 	}
 	return withVoters(g, s, component.Rendering{
 		Template: template, Problems: problems, Files: files,
-		Inputs:         inputs(g),
-		Services:       services(g),
+		Inputs:         collectInputs(g),
+		Services:       renderServices(g),
 		ServiceInputs:  g.Spec.Service,
 		Gate:           gate.Result{Open: foreign.Kind == step.KindDone, Message: foreign.Message},
 		GateReason:     foreign.Reason,
@@ -92,7 +92,7 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 			before, asked := "", false
 			i := s.Instance(names.Instance(g.Name, slot))
 			if i != nil {
-				before, asked = bootstrap.Start(i)
+				before, asked = bootstrap.StartArgument(i)
 			}
 			initial := bootstrap.StartsAsInitial(g, s, slot, before)
 			// A member that is made to bootstrap asks its pod how it starts, from the first pod on and
@@ -100,16 +100,16 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 			// has made has its argument until its pod is recreated.
 			bootstrap.SetArgument(g, template, bootstrap.Startup{Bootstraps: initial, InitialCluster: bootstrap.InitialSlots(g, s), Before: before, Asked: asked || i == nil && initial})
 		},
-		RollGate: rollout.RollGate(g, s), MaySuspend: verdict.All(rollout.MaySuspend(g, s), membership.MaySwitch(g, s)),
-		Budget: budget.Budget(g, s, workload.Owner(g), counted(g, s)),
+		RollGate: rollout.RollGate(g, s), MaySuspend: verdict.RequireAll(rollout.MaySuspend(g, s), membership.MaySwitch(g, s)),
+		Budget: budget.ComponentBudget(g, s, workload.Owner(g), countForBudget(g, s)),
 	})
 }
 
 // withVoters completes a rendering with what depends on who votes.
 func withVoters(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering) component.Rendering {
-	r.PreferredSlots, r.Extra = membership.Returning(g, s), membership.Extra(g, s)
-	r.CreateLimit = func() (int, string) { return membership.Limit(g, s) }
-	r.Component, r.ComponentFor = voting.New(g, s), voting.New(g, s).Again
+	r.PreferredSlots, r.Extra = membership.ReturningSlots(g, s), membership.CountExtra(g, s)
+	r.CreateLimit = func() (int, string) { return membership.StartLimit(g, s) }
+	r.Component, r.ComponentFor = voting.New(g, s), voting.New(g, s).WithView
 	return r
 }
 
@@ -118,26 +118,26 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, ClusterID: bootstrap.ClusterID(g, s)}
 	if err == nil && !g.Spec.Paused && len(p.Calls) == 0 && p.Outcome.Kind != step.KindStall {
-		p.Orphan, p.PeerURLs = membership.Orphan(g, s), membership.WrongPeerURLs(g, s)
+		p.Orphan, p.PeerURLs = membership.FindOrphan(g, s), membership.WrongPeerURLs(g, s)
 	}
-	if lost := bootstrap.Vanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
+	if lost := bootstrap.CheckVanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
 		p.Outcome = step.Worst(lost, p.Outcome)
 	}
 	if p.Outcome.Kind != step.KindStall {
-		p.Config = persisted.New(g, s).Lacks()
+		p.Config = persisted.New(g, s).MissingItems()
 	}
 	if !g.Spec.Paused {
 		p.Outcome = step.Worst(p.Outcome, bootstrap.ForeignClaims(g, s))
 	}
-	p.Outcome = step.Worst(p.Outcome, bootstrap.Stuck(g, s), persisted.Pending(p.Config), p.ConfigOutcome, p.EvictionOutcome)
-	if due := voting.New(g, s).Due(); due > 0 && p.Outcome.Kind == step.KindWait {
+	p.Outcome = step.Worst(p.Outcome, bootstrap.CheckQuorum(g, s), persisted.WaitForItems(p.Config), p.ConfigOutcome, p.EvictionOutcome)
+	if due := voting.New(g, s).RecheckDelay(); due > 0 && p.Outcome.Kind == step.KindWait {
 		// A second more, because the API keeps whole ones.
 		p.Outcome.After = min(p.Outcome.After, due+time.Second)
 	}
 	if membership.IsSwitching(g) && p.Outcome.Kind == step.KindWait {
 		p.Outcome.After = min(p.Outcome.After, switchAgain)
 	}
-	if own := bootstrap.OwnPD(g, s); !own.Allowed() {
+	if own := bootstrap.OwnPD(g, s); !own.IsAllowed() {
 		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, own.Reason()), p.Outcome)
 	}
 	return p, err

@@ -83,7 +83,7 @@ func TestAPDThatIsRebuiltIsNotReadyAndNothingElseIsDoneToIt(t *testing.T) {
 	assert.Equal(t, metav1.ConditionFalse, ready.Status)
 	assert.Equal(t, v1alpha1.ReasonRecoveringQuorum, ready.Reason)
 	assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionQuorumHealthy))
-	for _, m := range members(g, s, mustPlan(t, g, s), clock()) {
+	for _, m := range reportMembers(g, s, mustPlan(t, g, s), clock()) {
 		left := m.Instance.Name != "basic-pd-0"
 		assert.Equal(t, left, meta.IsStatusConditionTrue(m.Conditions, v1alpha1.ConditionDrained), m.Instance.Name)
 	}
@@ -107,7 +107,7 @@ func (w *world) silence() {
 	w.Helper()
 	w.PD.Change(func(*pd.View) { w.frozen = true })
 	w.PD.Fail(errors.New("connection refused"))
-	w.Within(stage.Patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
+	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
 }
 
 // rebuilds has the status say that PD is being rebuilt from its first member.
@@ -133,13 +133,13 @@ func (w *world) rebuilds(phase v1alpha1.PDRecoveryPhase) {
 func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.silence()
 	w.rebuilds(v1alpha1.RecoveryRetiring)
-	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "is deleted once PD answers and lists only member basic-pd-0")
+	w.WaitForMessage(w.Get(), v1alpha1.ReasonRecoveringQuorum, "is deleted once PD answers and lists only member basic-pd-0")
 	left := w.Instance("basic-pd-1")
 	require.NoError(t, w.Client.Delete(w.Context(), &left))
-	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "but it does not answer: ")
+	w.WaitForMessage(w.Get(), v1alpha1.ReasonRecoveringQuorum, "but it does not answer: ")
 
 	var service corev1.Service
 	require.NoError(t, w.Client.Get(w.Context(), w.Key("basic-pd"), &service))
@@ -165,7 +165,7 @@ func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 func TestNoMemberForgetsTheOthersWhileAnOrphanedStoreRuns(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.silence()
 	store := &v1alpha1.Instance{ObjectMeta: w.Meta("basic-tikv-0")}
 	store.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: v1alpha1.ComponentTiKV, v1alpha1.LabelCluster: "basic-pd"}
@@ -177,7 +177,7 @@ func TestNoMemberForgetsTheOthersWhileAnOrphanedStoreRuns(t *testing.T) {
 	require.Eventually(t, func() bool { return w.Instance("basic-tikv-0").Status.PodUID != "" }, stage.Patience, stage.Tick)
 
 	w.rebuilds(v1alpha1.RecoveryForcing)
-	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "Instance basic-tikv-0 of TiKVGroup basic-tikv still has its pod basic-tikv-0")
+	w.WaitForMessage(w.Get(), v1alpha1.ReasonRecoveringQuorum, "Instance basic-tikv-0 of TiKVGroup basic-tikv still has its pod basic-tikv-0")
 	assert.True(t, w.Instance("basic-pd-1").Spec.Suspended)
 	forced := func() bool { return strings.HasSuffix(w.Instance("basic-pd-0").Spec.Revision, "-forced") }
 	assert.False(t, forced())

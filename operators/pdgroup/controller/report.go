@@ -29,10 +29,10 @@ const (
 	stateRemoved  = "Removed"
 )
 
-// report computes the status of a PDGroup, and how the reconcile ends: what PD
+// reportStatus computes the status of a PDGroup, and how the reconcile ends: what PD
 // does not say must be asked again even if everything else has arrived. It is
 // pure.
-func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set, step.Outcome) {
+func reportStatus(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members, Recovery: p.Recovery, CARotation: p.Issuance.Rotation}
 	status.Scheme, status.PeersHaveBothSchemes = membership.Scheme(g, s), membership.HaveBothSchemes(g, s)
@@ -40,14 +40,14 @@ func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome st
 		status.ClientSecretName = v1alpha1.ClientSecretName(g)
 	}
 	if p.ClusterID == "" {
-		status.InitialMembers = bootstrap.Record(g.Status.InitialMembers, membership.Ours(g, s))
+		status.InitialMembers = bootstrap.RecordInitial(g.Status.InitialMembers, membership.OwnInstances(g, s))
 	}
 	if p.ClusterID != "" {
-		set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "PD has cluster ID "+p.ClusterID)
+		set.MarkTrue(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "PD has cluster ID "+p.ClusterID)
 	} else {
-		set.False(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapping, "PD has not answered with a cluster ID yet")
+		set.MarkFalse(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapping, "PD has not answered with a cluster ID yet")
 	}
-	if bootstrap.Usable(g, s) {
+	if bootstrap.IsPDUsable(g, s) {
 		status.Leader = s.PD.Leader
 		status.Members = nil
 		for _, m := range s.PD.Members {
@@ -58,17 +58,17 @@ func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome st
 			status.Members = append(status.Members, v1alpha1.PDMember{Name: m.Name, ID: m.ID, Healthy: m.Healthy, ClientURL: m.ClientURL})
 		}
 	}
-	quorum(g, s, set)
-	serving, unsure := serves(set, now)
+	setQuorumHealthy(g, s, set)
+	serving, unsure := checkServing(set, now)
 	// Do not report Ready until PD's state is stable: dependents start on it.
-	serving = serving && !recovery.Active(g)
+	serving = serving && !recovery.IsActive(g)
 	p.Outcome = groupstatus.WithDeadline(g, p.Outcome, unsure)
 	status.GroupStatus = groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)
 	return status, set, step.Worst(outcome, p.Outcome)
 }
 
-// quorum sets QuorumHealthy.
-func quorum(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditions.Set) {
+// setQuorumHealthy sets QuorumHealthy.
+func setQuorumHealthy(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditions.Set) {
 	const condition = v1alpha1.ConditionQuorumHealthy
 	healthy := 0
 	for _, m := range s.PD.Members {
@@ -78,31 +78,31 @@ func quorum(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditions.Set) {
 	}
 	switch {
 	case g.Spec.Suspended:
-		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
-	case !bootstrap.OwnPD(g, s).Allowed():
-		set.False(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.OwnPD(g, s).Reason())
+		set.MarkFalse(condition, v1alpha1.ReasonSuspended, "suspended")
+	case !bootstrap.OwnPD(g, s).IsAllowed():
+		set.MarkFalse(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.OwnPD(g, s).Reason())
 	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
-		set.False(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
+		set.MarkFalse(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
 	case s.PD.Err != nil && rollout.Count(s, "").Ready == 0:
-		set.False(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
+		set.MarkFalse(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
 	case errors.Is(s.PD.Err, pd.ErrNoLeader):
-		set.Unknown(condition, v1alpha1.ReasonQuorumLost, "PD has no leader: if this is not over in some seconds, its members have lost each other or too many of them are down")
+		set.MarkUnknown(condition, v1alpha1.ReasonQuorumLost, "PD has no leader: if this is not over in some seconds, its members have lost each other or too many of them are down")
 	case s.PD.Err != nil:
-		set.Unknown(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer: "+s.PD.Err.Error())
+		set.MarkUnknown(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer: "+s.PD.Err.Error())
 	case !s.PD.HasQuorum() && !set.Is(v1alpha1.ConditionBootstrapped):
-		set.False(condition, v1alpha1.ReasonBootstrapping, fmt.Sprintf("%d of %d members are healthy and none leads yet", healthy, len(s.PD.Members)))
+		set.MarkFalse(condition, v1alpha1.ReasonBootstrapping, fmt.Sprintf("%d of %d members are healthy and none leads yet", healthy, len(s.PD.Members)))
 	case !s.PD.HasQuorum():
-		set.False(condition, v1alpha1.ReasonQuorumLost, fmt.Sprintf("%d of %d members are healthy and the leader is %q: start the missing members again", healthy, len(s.PD.Members), s.PD.Leader))
+		set.MarkFalse(condition, v1alpha1.ReasonQuorumLost, fmt.Sprintf("%d of %d members are healthy and the leader is %q: start the missing members again", healthy, len(s.PD.Members), s.PD.Leader))
 	default:
-		set.True(condition, v1alpha1.ReasonQuorumHealthy, fmt.Sprintf("%d of %d members are healthy", healthy, len(s.PD.Members)))
+		set.MarkTrue(condition, v1alpha1.ReasonQuorumHealthy, fmt.Sprintf("%d of %d members are healthy", healthy, len(s.PD.Members)))
 	}
 }
 
-// serves reports whether PD may be depended on and, if it does not answer as it
+// checkServing reports whether PD may be depended on and, if it does not answer as it
 // should, why and when to look again.
-func serves(set *conditions.Set, now time.Time) (bool, step.Outcome) {
+func checkServing(set *conditions.Set, now time.Time) (bool, step.Outcome) {
 	if !set.Is(v1alpha1.ConditionBootstrapped) {
-		return false, unmet(set, v1alpha1.ConditionBootstrapped)
+		return false, waitForCondition(set, v1alpha1.ConditionBootstrapped)
 	}
 	if set.Is(v1alpha1.ConditionQuorumHealthy) {
 		return true, step.Done()
@@ -110,45 +110,45 @@ func serves(set *conditions.Set, now time.Time) (bool, step.Outcome) {
 	if set.Get(v1alpha1.ConditionQuorumHealthy).Status == metav1.ConditionUnknown {
 		return groupstatus.ToleratesSilence(set, v1alpha1.ConditionQuorumHealthy, now)
 	}
-	return false, unmet(set, v1alpha1.ConditionQuorumHealthy)
+	return false, waitForCondition(set, v1alpha1.ConditionQuorumHealthy)
 }
 
-// unmet waits for PD to make a condition True.
-func unmet(set *conditions.Set, condition string) step.Outcome {
+// waitForCondition waits for PD to make a condition True.
+func waitForCondition(set *conditions.Set, condition string) step.Outcome {
 	c := set.Get(condition)
 	return step.Wait("PD", time.Minute, c.Reason, c.Message)
 }
 
-// members reports every Instance's member as PD lists it. While PD cannot be
+// reportMembers reports every Instance's member as PD lists it. While PD cannot be
 // asked nothing new is known, and what was reported last is left standing, but
 // for members whose pod is seen not to run: they are not healthy, whatever PD would say.
-func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
+func reportMembers(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
 	var out []groupstatus.Member
 	for _, i := range s.Instances {
 		set := conditions.NewMember(i.Status.Conditions, now)
 		m := groupstatus.Member{Instance: i, Status: i.Status.Member}
 		runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
 		switch {
-		case bootstrap.Usable(g, s):
-			m.Status = listed(g, s, i, set)
-		case !runs && !voting.Unseen(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
-			keep(set, i, v1alpha1.ConditionJoined)
-			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "its pod does not run, and PD does not answer")
+		case bootstrap.IsPDUsable(g, s):
+			m.Status = reportListed(g, s, i, set)
+		case !runs && !voting.IsPodUnknown(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
+			keepCondition(set, i, v1alpha1.ConditionJoined)
+			set.MarkFalse(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "its pod does not run, and PD does not answer")
 		case p.Drained[i.Name]:
-			keep(set, i, v1alpha1.ConditionJoined)
-			keep(set, i, v1alpha1.ConditionHealthy)
+			keepCondition(set, i, v1alpha1.ConditionJoined)
+			keepCondition(set, i, v1alpha1.ConditionHealthy)
 		default:
 			continue
 		}
 		switch why := p.Waiting[i.Name]; {
 		case p.Drained[i.Name]:
-			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, left(g))
+			set.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, describeRemoval(g))
 		case why != "" && !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained):
-			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
-		case membership.Returned(g, s, i):
+			set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
+		case membership.HasReturned(g, s, i):
 			// Its removal was withdrawn; a later removal must begin again.
 		default:
-			keep(set, i, v1alpha1.ConditionDrained)
+			keepCondition(set, i, v1alpha1.ConditionDrained)
 		}
 		m.Conditions = set.List()
 		out = append(out, m)
@@ -156,25 +156,25 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 	return slices.Clip(out)
 }
 
-// left says why a member has left PD.
-func left(g *v1alpha1.PDGroup) string {
-	if recovery.Active(g) {
+// describeRemoval says why a member has left PD.
+func describeRemoval(g *v1alpha1.PDGroup) string {
+	if recovery.IsActive(g) {
 		return "PD is rebuilt without the member"
 	}
 	return "PD no longer lists the member"
 }
 
-// keep puts a condition that an Instance carries as it is.
-func keep(set *conditions.Set, i *v1alpha1.Instance, kind string) {
+// keepCondition puts a condition that an Instance carries as it is.
+func keepCondition(set *conditions.Set, i *v1alpha1.Instance, kind string) {
 	if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil {
-		set.Put(kind, c.Status, c.Reason, c.Message)
+		set.SetCondition(kind, c.Status, c.Reason, c.Message)
 	}
 }
 
-// listed sets Joined and Healthy as PD lists a member, and returns what is known
+// reportListed sets Joined and Healthy as PD lists a member, and returns what is known
 // of it. Of one that has left, what was known last stays.
-func listed(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance, set *conditions.Set) *v1alpha1.MemberStatus {
-	member, listed := membership.Of(g, s, i)
+func reportListed(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance, set *conditions.Set) *v1alpha1.MemberStatus {
+	member, listed := membership.FindMember(g, s, i)
 	if !listed || member.Name == "" {
 		message := "PD does not list member " + i.Name
 		switch {
@@ -183,8 +183,8 @@ func listed(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance, s
 		case i.Status.Member != nil:
 			message = "PD no longer lists member " + i.Name + " and never takes it back with its data: a new member replaces it; if not: kubectl -n " + i.Namespace + " delete instance " + i.Name
 		}
-		set.False(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, message)
-		set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, message)
+		set.MarkFalse(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, message)
+		set.MarkFalse(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, message)
 		if i.Status.Member == nil {
 			return nil
 		}
@@ -192,11 +192,11 @@ func listed(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance, s
 		gone.State = stateRemoved
 		return &gone
 	}
-	set.True(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists member "+i.Name)
+	set.MarkTrue(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists member "+i.Name)
 	if member.Healthy {
-		set.True(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "PD calls the member healthy")
+		set.MarkTrue(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "PD calls the member healthy")
 	} else {
-		set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "PD calls the member unhealthy")
+		set.MarkFalse(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "PD calls the member unhealthy")
 	}
 	state := stateFollower
 	if s.PD.Leader == member.Name {

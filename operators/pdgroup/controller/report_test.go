@@ -27,7 +27,7 @@ func TestMembersWithoutANameAreToldOnce(t *testing.T) {
 	g, s := stored(), started(t, stored(), 3)
 	bootstrapped(g)
 	s.PD.Members = append(s.PD.Members, pd.Member{ID: "98"}, pd.Member{ID: "99"})
-	status, _, _ := report(g, s, groupPlan{ClusterID: "7"}, step.Done(), clock())
+	status, _, _ := reportStatus(g, s, groupPlan{ClusterID: "7"}, step.Done(), clock())
 	names := map[string]bool{}
 	for _, m := range status.Members {
 		assert.False(t, names[m.Name], "%q is told twice", m.Name)
@@ -123,7 +123,7 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	g := stored(bootstrapped)
 	s := started(t, stored(), 3, unready(1))
 	s.PD.Members = s.PD.Members[:2]
-	out := members(g, s, groupPlan{}, clock())
+	out := reportMembers(g, s, groupPlan{}, clock())
 	require.Len(t, out, 3)
 	assert.Equal(t, &v1alpha1.MemberStatus{ID: "1", Name: "basic-pd-0", State: "Leader", Address: "http://basic-pd-0"}, out[0].Status)
 	assert.Equal(t, "Follower", out[1].Status.State)
@@ -132,9 +132,9 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	assert.Nil(t, out[2].Status)
 	assert.True(t, meta.IsStatusConditionFalse(out[2].Conditions, v1alpha1.ConditionJoined))
 	silent(&s)
-	assert.Empty(t, members(g, s, groupPlan{}, clock()), "while PD is silent nothing new is known")
+	assert.Empty(t, reportMembers(g, s, groupPlan{}, clock()), "while PD is silent nothing new is known")
 	s = started(t, stored(), 3, func(s *observation.Snapshot) { s.PD.ClusterID = "9" })
-	assert.Empty(t, members(g, s, groupPlan{}, clock()), "another cluster's PD is not asked")
+	assert.Empty(t, reportMembers(g, s, groupPlan{}, clock()), "another cluster's PD is not asked")
 }
 
 // P2: a member that was said to have left and has not is not taken for gone by
@@ -163,13 +163,13 @@ func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
 			c.change(&s, i)
 			// A member that nothing is said of keeps what was said.
 			kept := true
-			for _, m := range members(g, s, groupPlan{}, clock()) {
+			for _, m := range reportMembers(g, s, groupPlan{}, clock()) {
 				if m.Instance.Name == i.Name {
 					kept = meta.FindStatusCondition(m.Conditions, v1alpha1.ConditionDrained) != nil
 				}
 			}
 			assert.Equal(t, c.kept, kept)
-			if _, listed := membership.Of(g, s, i); listed && bootstrap.Usable(g, s) && !i.Spec.Retire {
+			if _, listed := membership.FindMember(g, s, i); listed && bootstrap.IsPDUsable(g, s) && !i.Spec.Retire {
 				p := voting.New(g, s).Prepare(component.Disruption{Instance: i, Verb: member.Remove}, clock())
 				assert.False(t, p.Ready, "it has to leave PD first")
 			}

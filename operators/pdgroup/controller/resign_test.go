@@ -26,7 +26,7 @@ func TestAMembersPodHandsOverByItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(func(g *v1alpha1.PDGroup) { g.Spec.TerminationGracePeriodSeconds = c.grace })
-			template, _, problems := render(g, "operator:v7")
+			template, _, problems := buildTemplate(g, "operator:v7")
 			require.Empty(t, problems)
 			pd := template.Spec.Containers[0]
 			if c.within == 0 {
@@ -52,7 +52,7 @@ func TestAMembersPodHandsOverByItself(t *testing.T) {
 }
 
 func TestAnOperatorThatDoesNotKnowItsImageLeavesThePodAlone(t *testing.T) {
-	template, _, problems := render(stored(), "")
+	template, _, problems := buildTemplate(stored(), "")
 	require.Empty(t, problems)
 	assert.Nil(t, template.Spec.Containers[0].Lifecycle)
 	assert.Empty(t, template.Spec.InitContainers)

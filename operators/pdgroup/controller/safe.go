@@ -9,11 +9,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
-// counted is how many members a drain takes for there: while one is replaced there is
+// countForBudget is how many members a drain takes for there: while one is replaced there is
 // one more, and none more may go. Nor may one beside a member whose pod is ready and
 // which PD calls unhealthy, such as one that is cut off from the others. The Instances
 // keep PD's word while it has no leader.
-func counted(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
+func countForBudget(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
 	members := max(g.GetReplicas(), int32(len(s.Instances))) //nolint:gosec // a few
 	missed := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		said := i.Status.Conditions

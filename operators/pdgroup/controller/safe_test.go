@@ -38,7 +38,7 @@ func edited(g *v1alpha1.PDGroup) { bootstrapped(g); g.Spec.Config = "lease = 5" 
 func tells(i *v1alpha1.Instance, ago time.Duration, list ...string) {
 	set := conditions.New(nil, i.Generation, clock().Add(-ago))
 	for n := 0; n < len(list); n += 3 {
-		set.Put(list[n], metav1.ConditionStatus(list[n+1]), list[n+2], "test")
+		set.SetCondition(list[n], metav1.ConditionStatus(list[n+1]), list[n+2], "test")
 	}
 	i.Status.Conditions = set.List()
 }
@@ -70,7 +70,7 @@ func deleted(s *observation.Snapshot, slot int, ago time.Duration) {
 // holds gives the Lease to an Instance, of which something has been done already.
 func holds(s *observation.Snapshot, slot int) {
 	s.Instances[slot].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
-	s.Lease = lease.Held(lease.Of(s.Instances[slot]), clock().Add(-time.Minute), 0)
+	s.Lease = lease.NewState(lease.NewHolder(s.Instances[slot]), clock().Add(-time.Minute), 0)
 }
 
 // scene is a group of n members that are healthy, changed.
@@ -223,7 +223,7 @@ func TestARoll(t *testing.T) {
 // lost has the group say for how long it has had no quorum.
 func lost(s *observation.Snapshot, ago time.Duration) {
 	set := conditions.New(nil, 2, clock().Add(-ago))
-	set.Unknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumLost, "test")
+	set.MarkUnknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumLost, "test")
 	s.PDGroup = stored()
 	s.PDGroup.Status.Conditions = set.List()
 }
@@ -332,7 +332,7 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 			assert.Equal(t, c.held, why != "", why)
 			if c.held {
 				assert.Contains(t, why, "describe instance basic-pd-0")
-				assert.Equal(t, "basic-pd-2", v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}, voting.Anybody))
+				assert.Equal(t, "basic-pd-2", v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}, voting.FitsAny))
 			}
 		})
 	}
@@ -342,15 +342,15 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 func TestADrainTakesNoMemberBesideOneThatPDMisses(t *testing.T) {
 	g := stored(bootstrapped)
 	s := scene(t, 3)
-	assert.EqualValues(t, 3, counted(g, s))
+	assert.EqualValues(t, 3, countForBudget(g, s))
 	lives(&s, 2, false, true)
-	assert.EqualValues(t, 4, counted(g, s))
+	assert.EqualValues(t, 4, countForBudget(g, s))
 	lives(&s, 2, false, false)
-	assert.EqualValues(t, 3, counted(g, s), "a pod that is not ready Kubernetes does not count")
+	assert.EqualValues(t, 3, countForBudget(g, s), "a pod that is not ready Kubernetes does not count")
 	one := scene(t, 1)
 	lives(&one, 0, false, true)
 	g.Spec.Replicas = ptr.To(int32(1))
-	assert.EqualValues(t, 1, counted(g, one), "a single one never keeps a drain from ending")
+	assert.EqualValues(t, 1, countForBudget(g, one), "a single one never keeps a drain from ending")
 }
 
 // P6: who restores a claim does not have to know which labels it is found by.
@@ -368,7 +368,7 @@ func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
 			p.Outcome = step.Wait("Instance", time.Minute, reason, "creating 1 of 3 Instances")
 		}
 		o := r.removeOrphan(t.Context(), g, scene(t, 3), p)
-		status, _, end := report(g, scene(t, 3), p, o, clock())
+		status, _, end := reportStatus(g, scene(t, 3), p, o, clock())
 		upToDate := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionUpToDate)
 		assert.Contains(t, upToDate.Message, "claim data-basic-pd-2 exists")
 		assert.Equal(t, cmp.Or(reason, v1alpha1.ReasonDraining), upToDate.Reason)
@@ -510,7 +510,7 @@ func TestAReplacement(t *testing.T) {
 		}, did{}, "", ""},
 		"waits for the one before to settle": {4, func(g *v1alpha1.PDGroup) {
 			set := conditions.New(nil, 2, clock().Add(-time.Hour))
-			set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "test")
+			set.MarkTrue(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "test")
 			g.Status.Conditions = set.List()
 		}, func(s *observation.Snapshot) {
 			lives(s, 1, false, false)
@@ -640,7 +640,7 @@ func joiner(s *observation.Snapshot, slot int32) *v1alpha1.Instance {
 
 func claimLost(s *observation.Snapshot, slot int) {
 	set := conditions.New(nil, s.Instances[slot].Generation, clock())
-	set.False(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimLost, "test")
+	set.MarkFalse(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimLost, "test")
 	s.Instances[slot].Status.Conditions = append(s.Instances[slot].Status.Conditions, set.List()...)
 }
 
@@ -711,7 +711,7 @@ func TestPD03InitialMembersAreNotForgotten(t *testing.T) {
 			if c.reason != "" {
 				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
 			}
-			status, _, _ := report(g, s, p, step.Done(), clock())
+			status, _, _ := reportStatus(g, s, p, step.Done(), clock())
 			assert.Len(t, status.InitialMembers, c.records)
 		})
 	}

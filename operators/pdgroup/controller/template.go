@@ -34,26 +34,26 @@ func ownedKeys() []string {
 	}
 }
 
-// ports returns PD's ports.
-func ports() []workload.Port {
+// renderPorts returns PD's ports.
+func renderPorts() []workload.Port {
 	return []workload.Port{{Name: "client", Number: v1alpha1.PortPDClient}, {Name: "peer", Number: v1alpha1.PortPDPeer}}
 }
 
-// services returns the group's Services: clients use the first, members the
+// renderServices returns the group's Services: clients use the first, members the
 // headless one.
-func services(g *v1alpha1.PDGroup) []*corev1.Service {
-	return []*corev1.Service{workload.ClientService(g, g.Spec.Service, ports()[:1]), workload.PeerService(g, ports())}
+func renderServices(g *v1alpha1.PDGroup) []*corev1.Service {
+	return []*corev1.Service{workload.ClientService(g, g.Spec.Service, renderPorts()[:1]), workload.PeerService(g, renderPorts())}
 }
 
-// inputs returns the part of the spec that a member is rendered from.
-func inputs(g *v1alpha1.PDGroup) any {
+// collectInputs returns the part of the spec that a member is rendered from.
+func collectInputs(g *v1alpha1.PDGroup) any {
 	return rollout.Inputs(g, workload.TLSInputs(g))
 }
 
-// render renders the pod and the configuration file of a member that joins. image is
+// buildTemplate renders the pod and the configuration file of a member that joins. image is
 // that of the operator.
-func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
-	files, problems := config(g)
+func buildTemplate(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := renderConfig(g)
 	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())
@@ -72,7 +72,7 @@ func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[stri
 			"--config=" + configDir + "/" + persisted.File,
 			bootstrap.JoinFlag + names.PDURL(v1alpha1.SpecScheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
 		}...),
-		Ports:     ports(),
+		Ports:     renderPorts(),
 		DataPath:  func(int) string { return dataDir },
 		ConfigDir: configDir,
 		ConfigMap: configMap,
@@ -136,9 +136,9 @@ func tooManyNames(g *v1alpha1.PDGroup) []string {
 	return []string{fmt.Sprintf("spec.tls.allowedCommonNames: PD %s takes one name, and has %d: leave one", g.Spec.Version, len(v1alpha1.CommonNames(g)))}
 }
 
-// config renders pd.toml: the user's, and the token that keeps the members of
+// renderConfig renders pd.toml: the user's, and the token that keeps the members of
 // different groups from ever bootstrapping one cluster together.
-func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
+func renderConfig(g *v1alpha1.PDGroup) (map[string]string, []string) {
 	own, owned := map[string]any{"initial-cluster-token": string(g.UID)}, ownedKeys()
 	if g.GetTLS() != nil {
 		files := workload.FilesIn(workload.TLSDir(g))

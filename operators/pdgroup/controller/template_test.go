@@ -44,18 +44,18 @@ func TestGolden(t *testing.T) {
 		g.Spec.Config = "lease = 5\n[schedule]\nmax-snapshot-count = 8"
 		g.Spec.Labels = map[string]string{"team": "blue"}
 	})
-	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
+	pod, files, problems := buildTemplate(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
 	initial := pod.DeepCopy()
 	bootstrap.SetArgument(g, initial, bootstrap.Startup{Bootstraps: true, InitialCluster: []int32{0, 1, 2}})
-	golden(t, "pd", pod, map[string]any{"initialMember": initial.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
+	golden(t, "pd", pod, map[string]any{"initialMember": initial.Spec.Containers[0].Args}, files, renderServices(g)[0], renderServices(g)[1])
 }
 
 // F7 of the security review: pods try a name without the cluster's domain against their
 // search list first.
 func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 	g := stored(func(g *v1alpha1.PDGroup) { g.Spec.ClusterDomain = "k8s.example.com" })
-	pod, _, problems := render(g, "")
+	pod, _, problems := buildTemplate(g, "")
 	require.Empty(t, problems)
 	args := pod.Spec.Containers[0].Args
 	for _, want := range []string{
@@ -75,8 +75,8 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 
 // U 15: nothing listens at IPv4 addresses only, and nothing else is different.
 func TestPreferIPv6ListensEverywhere(t *testing.T) {
-	before, _, _ := render(stored(), "")
-	pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.PreferIPv6 = true }), "")
+	before, _, _ := buildTemplate(stored(), "")
+	pod, _, problems := buildTemplate(stored(func(g *v1alpha1.PDGroup) { g.Spec.PreferIPv6 = true }), "")
 	require.Empty(t, problems)
 	args := pod.Spec.Containers[0].Args
 	assert.Subset(t, args, []string{"--client-urls=http://[::]:2379", "--peer-urls=http://[::]:2380"})
@@ -89,7 +89,7 @@ func TestPreferIPv6ListensEverywhere(t *testing.T) {
 // PD's flag has a default that wins over its file.
 func TestTheLogLevelIsAFlag(t *testing.T) {
 	for config, want := range map[string]string{"[log]\nlevel = \"warn\"": "--log-level=warn", "[log]\nformat = \"json\"": "", "": ""} {
-		pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = config }), "")
+		pod, _, problems := buildTemplate(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = config }), "")
 		require.Empty(t, problems)
 		var flags []string
 		for _, arg := range pod.Spec.Containers[0].Args {
@@ -104,7 +104,7 @@ func TestTheLogLevelIsAFlag(t *testing.T) {
 func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	for _, key := range ownedKeys() {
 		t.Run(key, func(t *testing.T) {
-			_, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = key + ` = "mine"` }), "")
+			_, _, problems := buildTemplate(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = key + ` = "mine"` }), "")
 			require.Len(t, problems, 1)
 			assert.Contains(t, problems[0], "spec.config")
 			assert.Contains(t, problems[0], `"`+key+`"`)
@@ -114,7 +114,7 @@ func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 }
 
 func TestEveryProblemOfASpecIsToldAtOnce(t *testing.T) {
-	_, _, problems := render(stored(func(g *v1alpha1.PDGroup) {
+	_, _, problems := buildTemplate(stored(func(g *v1alpha1.PDGroup) {
 		g.Spec.Config = `name = "x"`
 		g.Spec.Affinity = &runtime.RawExtension{Raw: []byte(`{"nodeAffinities":{}}`)}
 		g.Spec.SecurityContext = &runtime.RawExtension{Raw: []byte(`{"runAsUser":"root"}`)}
@@ -127,8 +127,8 @@ func TestEveryProblemOfASpecIsToldAtOnce(t *testing.T) {
 }
 
 func TestTwoGroupsNeverShareAToken(t *testing.T) {
-	_, one, _ := render(stored(), "")
-	_, other, _ := render(stored(func(g *v1alpha1.PDGroup) { g.UID = "other" }), "")
+	_, one, _ := buildTemplate(stored(), "")
+	_, other, _ := buildTemplate(stored(func(g *v1alpha1.PDGroup) { g.UID = "other" }), "")
 	assert.NotEqual(t, one[persisted.File], other[persisted.File])
 }
 
@@ -155,18 +155,18 @@ func TestWhatChangesNoPodMakesNoRevision(t *testing.T) {
 
 func TestSEC01AMemberSpeaksTLS(t *testing.T) {
 	g := stored(func(g *v1alpha1.PDGroup) { g.Spec.TLS = &v1alpha1.PDTLS{} })
-	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
+	pod, files, problems := buildTemplate(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
 	initial := pod.DeepCopy()
 	bootstrap.SetArgument(g, initial, bootstrap.Startup{Bootstraps: true, InitialCluster: []int32{0, 1, 2}})
-	golden(t, "tls", pod, map[string]any{"initialMember": initial.Spec.Containers[0].Args}, files, inputs(g))
+	golden(t, "tls", pod, map[string]any{"initialMember": initial.Spec.Containers[0].Args}, files, collectInputs(g))
 
 	for _, key := range []string{"cacert-path", "cert-path", "key-path"} {
 		g.Spec.Config = "[security]\n" + key + " = '/mine'"
-		_, _, problems = render(g, "")
+		_, _, problems = buildTemplate(g, "")
 		assert.Len(t, problems, 1, "it is the operator's to set")
 		g.Spec.TLS = nil
-		_, _, problems = render(g, "")
+		_, _, problems = buildTemplate(g, "")
 		assert.Empty(t, problems, "without spec.tls it is not")
 		g.Spec.TLS = &v1alpha1.PDTLS{}
 	}
@@ -174,16 +174,16 @@ func TestSEC01AMemberSpeaksTLS(t *testing.T) {
 
 func TestSEC01PDLetsMembersOfOneNameConnect(t *testing.T) {
 	g := stored(func(g *v1alpha1.PDGroup) { g.Spec.TLS = &v1alpha1.PDTLS{} })
-	before := inputs(g)
+	before := collectInputs(g)
 	g.Spec.TLS.AllowedCommonNames = []string{"a"}
-	assert.NotEqual(t, before, inputs(g), "a change is a roll")
-	_, files, problems := render(g, "")
+	assert.NotEqual(t, before, collectInputs(g), "a change is a roll")
+	_, files, problems := buildTemplate(g, "")
 	require.Empty(t, problems)
 	assert.Contains(t, files[persisted.File], "cert-allowed-cn = ['a']")
 	g.Spec.TLS.AllowedCommonNames = []string{"a", "b"}
-	_, _, problems = render(g, "")
+	_, _, problems = buildTemplate(g, "")
 	assert.Empty(t, problems, "PD v8.4 and later take more")
 	g.Spec.Version = "v8.3.0"
-	_, _, problems = render(g, "")
+	_, _, problems = buildTemplate(g, "")
 	assert.Equal(t, []string{"spec.tls.allowedCommonNames: PD v8.3.0 takes one name, and has 2: leave one"}, problems)
 }

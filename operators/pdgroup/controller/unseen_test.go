@@ -70,7 +70,7 @@ func TestAMemberThatPDDoesNotListIsNotStoppedWhilePDDoesNotAnswer(t *testing.T) 
 				silence(&s)
 				v := voting.New(stored(edited), s)
 				for slot, p := range pods {
-					require.Equal(t, !mayRun(p), v.NotServing(s.Instances[slot]), "PD %s, pods %v, slot %d", name, pods, slot)
+					require.Equal(t, !mayRun(p), v.IsNotServing(s.Instances[slot]), "PD %s, pods %v, slot %d", name, pods, slot)
 				}
 				checked++
 			}
@@ -93,7 +93,7 @@ func TestKubeletsThatLoseTheAPIServerCostNoMember(t *testing.T) {
 			assert.Empty(t, got.granted)
 			assert.Empty(t, got.taken)
 			// What was known of the members stands: nothing has been seen of them.
-			for _, m := range members(g, s, mustPlan(t, g, s), clock()) {
+			for _, m := range reportMembers(g, s, mustPlan(t, g, s), clock()) {
 				if s.PD.Err != nil {
 					assert.True(t, meta.IsStatusConditionTrue(m.Conditions, v1alpha1.ConditionHealthy))
 				}

@@ -215,7 +215,7 @@ func newScenery(t *testing.T) *scenery {
 	} {
 		set := conditions.New(nil, 1, clock().Add(-time.Minute))
 		for n, kind := range []string{"Ready", "PodReady", "Joined", "Healthy"} {
-			set.Put(kind, words[n], "Ready", "test")
+			set.SetCondition(kind, words[n], "Ready", "test")
 		}
 		b.said[h] = set.List()
 	}
@@ -268,7 +268,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, observation.Snapshot) {
 		}
 		s.Instances = append(s.Instances, i)
 		if slot == st.lease {
-			s.Lease = lease.Held(lease.Of(i), clock().Add(-time.Second), 0)
+			s.Lease = lease.NewState(lease.NewHolder(i), clock().Add(-time.Second), 0)
 		}
 	}
 	if st.starting {
@@ -281,7 +281,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, observation.Snapshot) {
 func joining(g *v1alpha1.PDGroup, s observation.Snapshot) int {
 	n := 0
 	for _, i := range s.Instances {
-		if _, listed := membership.Of(g, s, i); !listed && i.DeletionTimestamp == nil && i.Status.Member == nil {
+		if _, listed := membership.FindMember(g, s, i); !listed && i.DeletionTimestamp == nil && i.Status.Member == nil {
 			n++
 		}
 	}
@@ -293,15 +293,15 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 	var bad []string
 	say := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	v := voting.New(g, s)
-	listed := func(i *v1alpha1.Instance) pd.Member { m, _ := membership.Of(g, s, i); return m }
+	listed := func(i *v1alpha1.Instance) pd.Member { m, _ := membership.FindMember(g, s, i); return m }
 	quorum := s.PD.HasQuorum()
-	stopped, joined, removed, healthy := 0, 0, 0, s.PD.Healthy()
+	stopped, joined, removed, healthy := 0, 0, 0, s.PD.CountHealthy()
 	for _, c := range p.Instances {
 		switch {
 		case c.Live == nil:
 			joined++
-			if n := len(s.PD.Members); quorum && n > 1 && s.PD.Healthy() < pd.Majority(n+1) {
-				say("%s joins although %d of %d are healthy", c.Desired.Name, s.PD.Healthy(), n)
+			if n := len(s.PD.Members); quorum && n > 1 && s.PD.CountHealthy() < pd.Majority(n+1) {
+				say("%s joins although %d of %d are healthy", c.Desired.Name, s.PD.CountHealthy(), n)
 			}
 			firm := 0
 			for _, i := range s.Instances {
@@ -320,7 +320,7 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 			continue
 		}
 		m := listed(c.Live)
-		if v.NotServing(c.Live) {
+		if v.IsNotServing(c.Live) {
 			if m.Healthy {
 				say("%s is taken for one that does not serve although it is healthy", c.Live.Name)
 			}
@@ -330,16 +330,16 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 		if m.Healthy {
 			healthy--
 		}
-		if joins := joining(g, s); joins > 0 && m.Healthy && s.PD.Healthy(m.ID) < pd.Majority(len(s.PD.Members)+joins) {
+		if joins := joining(g, s); joins > 0 && m.Healthy && s.PD.CountHealthy(m.ID) < pd.Majority(len(s.PD.Members)+joins) {
 			say("%s is stopped while another one may join", c.Live.Name)
 		}
-		if len(s.PD.Members) > 1 && m.ID != "" && (s.PD.Healthy(m.ID) < pd.Majority(len(s.PD.Members)) || !quorum) {
-			say("%s is stopped and %d of %d are healthy without it", c.Live.Name, s.PD.Healthy(m.ID), len(s.PD.Members))
+		if len(s.PD.Members) > 1 && m.ID != "" && (s.PD.CountHealthy(m.ID) < pd.Majority(len(s.PD.Members)) || !quorum) {
+			say("%s is stopped and %d of %d are healthy without it", c.Live.Name, s.PD.CountHealthy(m.ID), len(s.PD.Members))
 		}
 		if s.PD.Leader == c.Live.Name && len(s.PD.Members) > 1 {
 			say("the leader %s is stopped", c.Live.Name)
 		}
-		if !s.Lease.HeldBy(c.Live) {
+		if !s.Lease.IsHeldBy(c.Live) {
 			say("%s is stopped without the Lease", c.Live.Name)
 		}
 	}
@@ -360,18 +360,18 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 			say("%s is removed without a quorum", c.Target)
 		case m.Name == s.PD.Leader:
 			say("the leader %s is removed", c.Target)
-		case m.Healthy && !s.Lease.HeldBy(s.Instances[slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == m.Name })]):
+		case m.Healthy && !s.Lease.IsHeldBy(s.Instances[slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == m.Name })]):
 			say("%s is removed without the Lease", c.Target)
-		case s.PD.Healthy(m.ID) < pd.Majority(len(s.PD.Members)-1) || len(s.PD.Members) == 1:
-			say("%s is removed and %d of %d are healthy without it", c.Target, s.PD.Healthy(m.ID), len(s.PD.Members)-1)
+		case s.PD.CountHealthy(m.ID) < pd.Majority(len(s.PD.Members)-1) || len(s.PD.Members) == 1:
+			say("%s is removed and %d of %d are healthy without it", c.Target, s.PD.CountHealthy(m.ID), len(s.PD.Members)-1)
 		}
-		if starting, is := s.PD.Starting(); is && starting.ID != c.Target {
+		if starting, is := s.PD.StartingMember(); is && starting.ID != c.Target {
 			say("%s is removed while another one starts", c.Target)
 		}
 	}
 	if p.Orphan.ID != "" {
 		removed++
-		if s.PD.Healthy(p.Orphan.ID) < pd.Majority(len(s.PD.Members)-1) || p.Orphan.Healthy {
+		if s.PD.CountHealthy(p.Orphan.ID) < pd.Majority(len(s.PD.Members)-1) || p.Orphan.Healthy {
 			say("orphan %s is removed", p.Orphan.ID)
 		}
 	}
@@ -409,7 +409,7 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 		changed := slices.ContainsFunc(p.Instances, func(c planning.InstanceChange) bool {
 			return c.Live == nil || c.Desired.Spec.Revision != c.Live.Spec.Revision || c.Desired.Spec.Retire != c.Live.Spec.Retire
 		})
-		if !changed && (len(s.Instances) != int(g.GetReplicas()) || len(p.Notes) > 0) || p.Lease.Take != nil || !s.Lease.Free() && !p.Lease.Release {
+		if !changed && (len(s.Instances) != int(g.GetReplicas()) || len(p.Notes) > 0) || p.Lease.Take != nil || !s.Lease.IsFree() && !p.Lease.Release {
 			say("it is called done")
 		}
 	case step.KindStall, step.KindFail:

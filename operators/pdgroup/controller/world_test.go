@@ -35,7 +35,7 @@ type world struct {
 func begin(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{joined: map[types.UID]bool{}, Subject: stage.Try(rig.Stage(t), stage.PDGroupName, func() *v1alpha1.PDGroup { return &v1alpha1.PDGroup{} })}
+	w := &world{joined: map[types.UID]bool{}, Subject: stage.NewSubject(rig.Stage(t), stage.PDGroupName, func() *v1alpha1.PDGroup { return &v1alpha1.PDGroup{} })}
 	w.PD.Change(func(v *pd.View) { *v = pd.View{Err: errors.New("connection refused")} })
 	w.operator = w.Operate(Definition())
 	w.PlayInstances(func(ctx context.Context, _ *v1alpha1.Instance) { w.run(ctx) })

@@ -27,7 +27,7 @@ func (r *Reader) Act(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup
 		worst = step.Worst(worst, r.apply(ctx, env, pd, one))
 	}
 	if p.MakesCA {
-		authority, o := r.found(ctx, env, pd)
+		authority, o := r.createCA(ctx, env, pd)
 		if o.Kind != step.KindDone {
 			return o
 		}
@@ -51,15 +51,15 @@ func (r *Reader) rotate(ctx context.Context, env operator.Env, pd *v1alpha1.PDGr
 		if err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
 		}
-		secret.Data = beside(to.Live.Data, next)
+		secret.Data = trustBoth(to.Live.Data, next)
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1alpha1.AnnotationRotatedAt, v1alpha1.SourceOf(pd).SelfSigned.RotatedAt)
 	}
 	r.Forget(pd)
 	if err := env.Client.Update(ctx, secret, client.FieldOwner(env.Name)); err != nil {
-		return ended(err, hinderedSecrets, secret)
+		return writeOutcome(err, hinderedSecrets, secret)
 	}
 	env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, "CARotation", "Rotate", "%s", to.Why)
-	return step.After(step.ConflictDelay, v1alpha1.ReasonProgressing, to.Why) // the certificates are next, and no watch reports Secrets
+	return step.RetryAfter(step.ConflictDelay, v1alpha1.ReasonProgressing, to.Why) // the certificates are next, and no watch reports Secrets
 }
 
 // apply applies a Certificate.
@@ -75,23 +75,23 @@ func (r *Reader) apply(ctx context.Context, env operator.Env, pd *v1alpha1.PDGro
 	if result == apply.Created {
 		env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, string(apply.Created), "Apply", "Created Certificate %s", one.Desired.GetName())
 	}
-	return ended(err, hinderedCertificates, one.Desired)
+	return writeOutcome(err, hinderedCertificates, one.Desired)
 }
 
-// found makes the CA of a cluster, once: what is there is never written over.
-func (r *Reader) found(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup) (Authority, step.Outcome) {
+// createCA makes the CA of a cluster, once: what is there is never written over.
+func (r *Reader) createCA(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup) (Authority, step.Outcome) {
 	held, err := NewAuthority(pd.Name, env.Now())
 	if err != nil {
 		return Authority{}, step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metadata(certificate.Request{Secret: v1alpha1.CASecretName(pd), Owner: pd}), Type: corev1.SecretTypeTLS, Data: held}
+	secret := &corev1.Secret{ObjectMeta: renderMetadata(certificate.Request{Secret: v1alpha1.CASecretName(pd), Owner: pd}), Type: corev1.SecretTypeTLS, Data: held}
 	if at := v1alpha1.SourceOf(pd).SelfSigned.RotatedAt; at != "" {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1alpha1.AnnotationRotatedAt, at)
 	}
 	secret.OwnerReferences = nil // a cluster that is restored from its claims has the same CA
 	r.Forget(pd)
 	if err := env.Client.Create(ctx, secret, client.FieldOwner(env.Name)); err != nil {
-		return Authority{}, ended(err, hinderedSecrets, secret)
+		return Authority{}, writeOutcome(err, hinderedSecrets, secret)
 	}
 	env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, string(apply.Created), "Sign", "Created the CA of the cluster, in Secret %s", secret.Name)
 	authority, err := ReadAuthority(held)
@@ -103,7 +103,7 @@ func (r *Reader) found(ctx context.Context, env operator.Env, pd *v1alpha1.PDGro
 
 // write writes a Secret, if it still is what was seen.
 func (r *Reader) write(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup, by Authority, w Write) step.Outcome {
-	secret := &corev1.Secret{ObjectMeta: metadata(w.Request), Type: corev1.SecretTypeTLS}
+	secret := &corev1.Secret{ObjectMeta: renderMetadata(w.Request), Type: corev1.SecretTypeTLS}
 	if w.Live != nil {
 		secret = w.Live.DeepCopy()
 	}
@@ -127,11 +127,11 @@ func (r *Reader) write(ctx context.Context, env operator.Env, pd *v1alpha1.PDGro
 	if err == nil {
 		env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, "CertificateSigned", "Sign", "Wrote Secret %s: %s", secret.Name, w.Why)
 	}
-	return ended(err, hinderedSecrets, secret)
+	return writeOutcome(err, hinderedSecrets, secret)
 }
 
-// ended is how a write ended.
-func ended(err error, hindered string, object metav1.Object) step.Outcome {
+// writeOutcome is how a write ended.
+func writeOutcome(err error, hindered string, object metav1.Object) step.Outcome {
 	switch {
 	case err == nil:
 		return step.Done()

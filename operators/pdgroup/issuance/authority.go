@@ -53,7 +53,7 @@ func NewAuthority(pdGroup string, now time.Time) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign a CA: %w", err)
 	}
-	return data(der, encoded("CERTIFICATE", der), key)
+	return secretData(der, encodePEM("CERTIFICATE", der), key)
 }
 
 // ReadAuthority reads the Secret of a CA.
@@ -95,21 +95,21 @@ func (a Authority) Sign(request certificate.Request, now time.Time) (map[string]
 	if err != nil {
 		return nil, fmt.Errorf("sign a certificate: %w", err)
 	}
-	return data(der, a.trusted, key)
+	return secretData(der, a.trusted, key)
 }
 
-// signed reports whether a certificate is one of the CA's.
-func (a Authority) signed(leaf *x509.Certificate) bool {
+// hasSigned reports whether a certificate is one of the CA's.
+func (a Authority) hasSigned(leaf *x509.Certificate) bool {
 	return leaf.CheckSignatureFrom(a.certificate) == nil
 }
 
-// trustedBy reports whether the users of a Secret trust what the CA signs.
-func (a Authority) trustedBy(secret *corev1.Secret) bool {
-	return slices.ContainsFunc(certificates(secret.Data[v1alpha1.TLSKeyCA]), a.certificate.Equal)
+// isTrustedBy reports whether the users of a Secret trust what the CA signs.
+func (a Authority) isTrustedBy(secret *corev1.Secret) bool {
+	return slices.ContainsFunc(parseCertificates(secret.Data[v1alpha1.TLSKeyCA]), a.certificate.Equal)
 }
 
-// certificates are those of a PEM text.
-func certificates(text []byte) []*x509.Certificate {
+// parseCertificates are those of a PEM text.
+func parseCertificates(text []byte) []*x509.Certificate {
 	var out []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if one, err := x509.ParseCertificate(block.Bytes); err == nil {
@@ -119,17 +119,17 @@ func certificates(text []byte) []*x509.Certificate {
 	return out
 }
 
-// data is that of the Secret of a certificate.
-func data(der, trusted []byte, key *ecdsa.PrivateKey) (map[string][]byte, error) {
+// secretData is that of the Secret of a certificate.
+func secretData(der, trusted []byte, key *ecdsa.PrivateKey) (map[string][]byte, error) {
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("encode a key: %w", err)
 	}
 	return map[string][]byte{
-		v1alpha1.TLSKeyCA: trusted, v1alpha1.TLSKeyCert: encoded("CERTIFICATE", der), v1alpha1.TLSKeyKey: encoded("PRIVATE KEY", private),
+		v1alpha1.TLSKeyCA: trusted, v1alpha1.TLSKeyCert: encodePEM("CERTIFICATE", der), v1alpha1.TLSKeyKey: encodePEM("PRIVATE KEY", private),
 	}, nil
 }
 
-func encoded(kind string, der []byte) []byte {
+func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

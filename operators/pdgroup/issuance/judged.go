@@ -21,8 +21,8 @@ type judged struct {
 	due map[string]string
 }
 
-// Judged returns what was observed with its Secrets judged at a time. It is pure.
-func (o Observed) Judged(pd *v1alpha1.PDGroup, now time.Time) Observed {
+// Judge returns what was observed with its Secrets judged at a time. It is pure.
+func (o Observed) Judge(pd *v1alpha1.PDGroup, now time.Time) Observed {
 	out := &judged{due: map[string]string{}}
 	ca := o.Secrets[v1alpha1.CASecretName(pd)]
 	if ca != nil {
@@ -52,14 +52,14 @@ func due(request certificate.Request, secret *corev1.Secret, by Authority, now t
 	}
 	pair, err := certificate.Parse(held)
 	if err == nil {
-		err = request.Misses(pair, now)
+		err = request.CheckPair(pair, now)
 	}
 	if err != nil {
 		return err.Error()
 	}
 	leaf := pair.Leaf()
 	switch life := leaf.NotAfter.Sub(leaf.NotBefore); {
-	case !by.signed(leaf):
+	case !by.hasSigned(leaf):
 		return "another CA has signed it"
 	case now.After(leaf.NotBefore.Add(life * 2 / 3)):
 		return "two thirds of its life are over"

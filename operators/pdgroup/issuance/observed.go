@@ -64,8 +64,8 @@ func conditionsOf(u *unstructured.Unstructured) []metav1.Condition {
 	return s.Status.Conditions
 }
 
-// viewed returns a Certificate with what its status says.
-func viewed(u *unstructured.Unstructured) *Certificate {
+// readCertificate returns a Certificate with what its status says.
+func readCertificate(u *unstructured.Unstructured) *Certificate {
 	all := conditionsOf(u)
 	out := &Certificate{Object: u, Ready: meta.FindStatusCondition(all, conditionReady)}
 	if issuing := meta.FindStatusCondition(all, conditionIssuing); issuing != nil && issuing.Status == metav1.ConditionFalse {

@@ -59,12 +59,12 @@ type word struct {
 	blocked bool
 }
 
-// Make plans the certificates of a cluster. It is pure.
-func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
+// MakePlan plans the certificates of a cluster. It is pure.
+func MakePlan(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
 	p := Plan{Outcome: step.Done(), words: map[string]word{}}
 	source := v1alpha1.SourceOf(pd)
 	if o.judged == nil {
-		o = o.Judged(pd, now)
+		o = o.Judge(pd, now)
 	}
 	switch {
 	case pd.DeletionTimestamp != nil || len(o.Requests) == 0:
@@ -80,7 +80,7 @@ func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
 	}
 	for _, request := range o.Requests {
 		secret := o.Secrets[request.Secret]
-		if w := p.words[request.Secret]; w.blocked && (secret == nil || request.Lacks(secret.Data, now) != nil) {
+		if w := p.words[request.Secret]; w.blocked && (secret == nil || request.CheckData(secret.Data, now) != nil) {
 			p.Outcome = step.Worst(p.Outcome, certificate.Stall(fmt.Sprintf("Secret %s: %s", request.Secret, w.said)))
 		}
 	}
@@ -90,8 +90,8 @@ func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
 	return p
 }
 
-// Tell has the Secrets of a group say why they are not there.
-func (p Plan) Tell(s *certificate.Secrets) {
+// ExplainMissing has the Secrets of a group say why they are not there.
+func (p Plan) ExplainMissing(s *certificate.Secrets) {
 	for _, secret := range []*certificate.Secret{&s.Member, &s.Client} {
 		w := p.words[secret.Name]
 		secret.Said, secret.Blocked = w.said, w.blocked
@@ -107,7 +107,7 @@ func (p *Plan) block(requests []certificate.Request, why string) {
 // sign plans what the CA of the cluster's own signs.
 func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	name := v1alpha1.CASecretName(pd)
-	ca, signed := o.Secrets[name], signed(pd, o)
+	ca, signed := o.Secrets[name], listSignedSecrets(pd, o)
 	edit := fmt.Sprintf("kubectl -n %s edit secret %s", pd.Namespace, name)
 	switch {
 	case ca == nil && len(signed) > 0:
@@ -121,15 +121,15 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 			p.block(o.Requests, fmt.Sprintf("Secret %s with the CA, %v: fix it: %s", name, o.judged.unusable, edit))
 			return
 		}
-		if len(signed) > 0 && !slices.ContainsFunc(signed, p.Authority.trustedBy) {
+		if len(signed) > 0 && !slices.ContainsFunc(signed, p.Authority.isTrustedBy) {
 			p.block(o.Requests, fmt.Sprintf("Secret %s has another CA than Secret %s trusts: members would stop trusting each other's certificates: put the former one back: %s", name, signed[0].Name, edit))
 			return
 		}
 	}
 	for _, request := range o.Requests {
 		secret := o.Secrets[request.Secret]
-		if secret != nil && !ours(secret, pd) {
-			p.words[request.Secret] = word{taken("Secret", request.Secret, pd) + ", or name it in secretName", true}
+		if secret != nil && !wasMadeFor(secret, pd) {
+			p.words[request.Secret] = word{describeTakenName("Secret", request.Secret, pd) + ", or name it in secretName", true}
 			continue
 		}
 		if why := o.judged.due[request.Secret]; why != "" {
@@ -143,11 +143,11 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	}
 }
 
-// signed are the Secrets that were made for a cluster.
-func signed(pd *v1alpha1.PDGroup, o Observed) []*corev1.Secret {
+// listSignedSecrets are the Secrets that were made for a cluster.
+func listSignedSecrets(pd *v1alpha1.PDGroup, o Observed) []*corev1.Secret {
 	var out []*corev1.Secret
 	for _, request := range o.Requests {
-		if secret := o.Secrets[request.Secret]; secret != nil && ours(secret, pd) {
+		if secret := o.Secrets[request.Secret]; secret != nil && wasMadeFor(secret, pd) {
 			out = append(out, secret)
 		}
 	}
@@ -158,23 +158,23 @@ func signed(pd *v1alpha1.PDGroup, o Observed) []*corev1.Secret {
 func (p *Plan) request(pd *v1alpha1.PDGroup, o Observed, request certificate.Request, now time.Time) {
 	name, secret, have := request.Secret, o.Secrets[request.Secret], o.Certificates[request.Secret]
 	switch {
-	case have != nil && !ours(have.Object, pd):
-		p.words[name] = word{taken(v1alpha1.KindCertificate, name, pd) + ", or name its Secret in secretName", true}
+	case have != nil && !wasMadeFor(have.Object, pd):
+		p.words[name] = word{describeTakenName(v1alpha1.KindCertificate, name, pd) + ", or name its Secret in secretName", true}
 		return
 	case have == nil && secret != nil && secret.Annotations[annotationCertificate] != name:
-		p.words[name] = word{taken("Secret", name, pd) + ", or name it in secretName", true}
+		p.words[name] = word{describeTakenName("Secret", name, pd) + ", or name it in secretName", true}
 		return
 	}
-	next := Apply{Desired: desired(pd, request)}
+	next := Apply{Desired: renderCertificate(pd, request)}
 	if have != nil {
 		next.Live = have.Object
 	}
 	p.Certificates = append(p.Certificates, next)
-	p.words[name] = waits(pd, o, have, now, name)
+	p.words[name] = describeCertificateWait(pd, o, have, now, name)
 }
 
-// waits says what a Certificate waits for.
-func waits(pd *v1alpha1.PDGroup, o Observed, have *Certificate, now time.Time, name string) word {
+// describeCertificateWait says what a Certificate waits for.
+func describeCertificateWait(pd *v1alpha1.PDGroup, o Observed, have *Certificate, now time.Time, name string) word {
 	by := v1alpha1.SourceOf(pd).Issuer
 	issuer := by.KindOrDefault() + " " + by.Name
 	look := fmt.Sprintf(": kubectl -n %s describe certificate %s", pd.Namespace, name)
@@ -197,8 +197,8 @@ func waits(pd *v1alpha1.PDGroup, o Observed, have *Certificate, now time.Time, n
 	return word{said + look, now.Sub(have.Object.GetCreationTimestamp().Time) > patience}
 }
 
-// desired is the Certificate of a request.
-func desired(pd *v1alpha1.PDGroup, request certificate.Request) *unstructured.Unstructured {
+// renderCertificate is the Certificate of a request.
+func renderCertificate(pd *v1alpha1.PDGroup, request certificate.Request) *unstructured.Unstructured {
 	by := v1alpha1.SourceOf(pd).Issuer
 	list := func(of []string) []any {
 		var out []any
@@ -218,7 +218,7 @@ func desired(pd *v1alpha1.PDGroup, request certificate.Request) *unstructured.Un
 	}
 	out := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	out.SetGroupVersionKind(certificateKind())
-	own := metadata(request)
+	own := renderMetadata(request)
 	out.SetName(own.Name)
 	out.SetNamespace(own.Namespace)
 	out.SetLabels(own.Labels)
@@ -226,20 +226,20 @@ func desired(pd *v1alpha1.PDGroup, request certificate.Request) *unstructured.Un
 	return out
 }
 
-// metadata is the metadata of what is made for a request.
-func metadata(request certificate.Request) metav1.ObjectMeta {
+// renderMetadata is the metadata of what is made for a request.
+func renderMetadata(request certificate.Request) metav1.ObjectMeta {
 	out := workload.Meta(request.Owner, request.Secret)
 	out.OwnerReferences[0].BlockOwnerDeletion = nil // of another kind than this operator's
 	return out
 }
 
-// ours reports whether an object was made for a cluster.
-func ours(o metav1.Object, pd *v1alpha1.PDGroup) bool {
+// wasMadeFor reports whether an object was made for a cluster.
+func wasMadeFor(o metav1.Object, pd *v1alpha1.PDGroup) bool {
 	return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && o.GetLabels()[v1alpha1.LabelCluster] == pd.Name
 }
 
-// taken says that an object of another owner has a name that is needed.
-func taken(kind, name string, pd *v1alpha1.PDGroup) string {
+// describeTakenName says that an object of another owner has a name that is needed.
+func describeTakenName(kind, name string, pd *v1alpha1.PDGroup) string {
 	return fmt.Sprintf("%s %s was not made for spec.tls of PDGroup %s, and is left alone: delete it: kubectl -n %s delete %s %s",
 		kind, name, pd.Name, pd.Namespace, strings.ToLower(kind), name)
 }

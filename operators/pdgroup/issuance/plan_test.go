@@ -53,12 +53,12 @@ func carried(t *testing.T, pd *v1alpha1.PDGroup, o Observed, p Plan) Observed {
 	if p.MakesCA {
 		held, err := NewAuthority(pd.Name, now)
 		require.NoError(t, err)
-		o.Secrets[caSecret] = &corev1.Secret{ObjectMeta: metadata(certificate.Request{Secret: caSecret, Owner: pd}), Data: held}
+		o.Secrets[caSecret] = &corev1.Secret{ObjectMeta: renderMetadata(certificate.Request{Secret: caSecret, Owner: pd}), Data: held}
 		p.Authority, err = ReadAuthority(held)
 		require.NoError(t, err)
 	}
 	for _, w := range p.Secrets {
-		secret := &corev1.Secret{ObjectMeta: metadata(w.Request)}
+		secret := &corev1.Secret{ObjectMeta: renderMetadata(w.Request)}
 		if w.Live != nil {
 			secret = w.Live.DeepCopy()
 		}
@@ -78,21 +78,21 @@ func carried(t *testing.T, pd *v1alpha1.PDGroup, o Observed, p Plan) Observed {
 func certified(t *testing.T) (*v1alpha1.PDGroup, Observed) {
 	t.Helper()
 	pd, o := world(own())
-	return pd, carried(t, pd, o, Make(pd, o, now))
+	return pd, carried(t, pd, o, MakePlan(pd, o, now))
 }
 
 func TestSEC01AClusterMakesItsCAOnceAndSignsWithIt(t *testing.T) {
 	pd, o := world(own())
-	p := Make(pd, o, now)
+	p := MakePlan(pd, o, now)
 	assert.True(t, p.MakesCA)
 	assert.Len(t, p.Secrets, 3)
 	assert.Equal(t, step.KindDone, p.Outcome.Kind)
 	o = carried(t, pd, o, p)
-	p = Make(pd, o, now)
+	p = MakePlan(pd, o, now)
 	assert.False(t, p.MakesCA, "once")
 	assert.Empty(t, p.Secrets)
 	for _, r := range o.Requests {
-		assert.NoError(t, r.Lacks(o.Secrets[r.Secret].Data, now))
+		assert.NoError(t, r.CheckData(o.Secrets[r.Secret].Data, now))
 	}
 	assert.Equal(t, o.Secrets[memberSecret].Data[v1alpha1.TLSKeyCA], o.Secrets[caSecret].Data[v1alpha1.TLSKeyCert])
 	assert.NotEqual(t, o.Secrets[memberSecret].Data[v1alpha1.TLSKeyKey], o.Secrets[caSecret].Data[v1alpha1.TLSKeyKey], "the key of the CA is in no other Secret")
@@ -103,14 +103,14 @@ func TestSEC01AClusterMakesItsCAOnceAndSignsWithIt(t *testing.T) {
 func TestSEC01ACertificateIsSignedAgainWhenTwoThirdsOfItsLifeAreOver(t *testing.T) {
 	pd, o := certified(t)
 	for days, want := range map[int]int{240: 0, 245: 3} {
-		p := Make(pd, o, now.AddDate(0, 0, days))
+		p := MakePlan(pd, o, now.AddDate(0, 0, days))
 		assert.Len(t, p.Secrets, want, "after %d days", days)
 		for _, w := range p.Secrets {
 			assert.True(t, w.Signs)
 			assert.Equal(t, "two thirds of its life are over", w.Why)
 		}
 	}
-	last := Make(pd, o, now.AddDate(9, 6, 0)).Authority
+	last := MakePlan(pd, o, now.AddDate(9, 6, 0)).Authority
 	held, err := last.Sign(o.Requests[0], now.AddDate(9, 6, 0))
 	require.NoError(t, err)
 	pair, err := certificate.Parse(held)
@@ -131,7 +131,7 @@ func TestSEC01WhatIsNoGoodIsSignedAgain(t *testing.T) {
 	} {
 		pd, o := certified(t)
 		spoil(t, o)
-		p := Make(pd, o, now)
+		p := MakePlan(pd, o, now)
 		if assert.Len(t, p.Secrets, 1, why) {
 			assert.True(t, p.Secrets[0].Signs)
 			assert.Contains(t, p.Secrets[0].Why, why)
@@ -140,7 +140,7 @@ func TestSEC01WhatIsNoGoodIsSignedAgain(t *testing.T) {
 	}
 	pd, o := certified(t)
 	o.Secrets[kvSecret].Data["ca.crt"] = bytes.Join([][]byte{stranger["ca.crt"], o.Secrets[kvSecret].Data["ca.crt"]}, nil)
-	p := Make(pd, o, now)
+	p := MakePlan(pd, o, now)
 	if assert.Len(t, p.Secrets, 1) {
 		assert.False(t, p.Secrets[0].Signs, "the certificate itself is good")
 	}
@@ -162,32 +162,32 @@ func leafBy(t *testing.T, by Authority, o Observed) map[string][]byte {
 func TestSEC01WhatTheClusterDidNotMakeIsLeftAlone(t *testing.T) {
 	pd, o := world(own())
 	o.Secrets[kvSecret] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: kvSecret}, Data: map[string][]byte{"tls.crt": []byte("mine")}}
-	p := Make(pd, o, now)
+	p := MakePlan(pd, o, now)
 	assert.Len(t, p.Secrets, 2)
 	assert.Equal(t, step.KindStall, p.Outcome.Kind)
 	assert.Contains(t, p.Outcome.Message, "Secret basic-tikv-cluster-secret was not made for spec.tls of PDGroup basic-pd, and is left alone: delete it: kubectl -n shop delete secret basic-tikv-cluster-secret, or name it in secretName")
 
 	pd, o = certified(t)
 	delete(o.Secrets, caSecret)
-	p = Make(pd, o, now)
+	p = MakePlan(pd, o, now)
 	assert.False(t, p.MakesCA)
 	assert.Empty(t, p.Secrets)
 	assert.Equal(t, step.KindDone, p.Outcome.Kind, "what runs goes on")
 	delete(o.Secrets, kvSecret)
-	p = Make(pd, o, now)
+	p = MakePlan(pd, o, now)
 	assert.False(t, p.MakesCA)
 	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret with the CA that has signed Secret basic-pd-cluster-secret is gone and is not recreated")
 
 	pd, o = certified(t)
 	delete(o.Secrets, kvSecret)
 	o.Secrets[caSecret].Data["tls.key"] = []byte("x")
-	assert.Contains(t, Make(pd, o, now).Outcome.Message, "Secret basic-pd-ca-secret with the CA, keys tls.crt and tls.key:")
+	assert.Contains(t, MakePlan(pd, o, now).Outcome.Message, "Secret basic-pd-ca-secret with the CA, keys tls.crt and tls.key:")
 	pd, o = certified(t)
 	stranger, err := NewAuthority("other", now)
 	require.NoError(t, err)
 	o.Secrets[caSecret].Data = stranger
 	delete(o.Secrets, kvSecret)
-	p = Make(pd, o, now)
+	p = MakePlan(pd, o, now)
 	assert.Empty(t, p.Secrets)
 	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret has another CA than Secret basic-pd-cluster-secret trusts")
 }
@@ -198,28 +198,28 @@ func TestSEC01ACAThatIsBroughtSigns(t *testing.T) {
 	brought, err := NewAuthority("mine", now)
 	require.NoError(t, err)
 	o.Secrets[caSecret] = &corev1.Secret{Data: brought}
-	p := Make(pd, o, now)
+	p := MakePlan(pd, o, now)
 	assert.False(t, p.MakesCA)
 	assert.Len(t, p.Secrets, 3)
-	assert.Empty(t, Make(pd, carried(t, pd, o, p), now).Secrets)
+	assert.Empty(t, MakePlan(pd, carried(t, pd, o, p), now).Secrets)
 }
 
 func TestSEC01NothingIsMadeWhilePausedOrDeleted(t *testing.T) {
 	pd, o := world(own())
 	pd.Spec.Paused = true
-	p := Make(pd, o, now)
+	p := MakePlan(pd, o, now)
 	assert.False(t, p.MakesCA)
 	assert.Empty(t, p.Secrets)
 	pd.Spec.Paused, pd.DeletionTimestamp = false, &metav1.Time{Time: now}
-	assert.False(t, Make(pd, o, now).MakesCA)
+	assert.False(t, MakePlan(pd, o, now).MakesCA)
 	pd, o = world(issuer())
 	pd.Spec.Paused = true
-	assert.Empty(t, Make(pd, o, now).Certificates)
+	assert.Empty(t, MakePlan(pd, o, now).Certificates)
 }
 
 func TestSEC01ACertificateAsksForWhatTheJudgeWants(t *testing.T) {
 	pd, o := world(issuer())
-	p := Make(pd, o, now)
+	p := MakePlan(pd, o, now)
 	require.Len(t, p.Certificates, 3)
 	for _, one := range p.Certificates {
 		spec := one.Desired.Object["spec"].(map[string]any)
@@ -240,7 +240,7 @@ func TestSEC01ACertificateAsksForWhatTheJudgeWants(t *testing.T) {
 // made returns a Certificate as it would be in the API server.
 func made(pd *v1alpha1.PDGroup, o Observed, age time.Duration, conditions ...map[string]any) *Certificate {
 	u := &unstructured.Unstructured{}
-	for _, one := range Make(pd, Observed{Requests: o.Requests}, now).Certificates {
+	for _, one := range MakePlan(pd, Observed{Requests: o.Requests}, now).Certificates {
 		if one.Desired.GetName() == memberSecret {
 			u = one.Desired.DeepCopy()
 		}
@@ -252,7 +252,7 @@ func made(pd *v1alpha1.PDGroup, o Observed, age time.Duration, conditions ...map
 		list = append(list, c)
 	}
 	u.Object["status"] = map[string]any{"conditions": list}
-	return viewed(u)
+	return readCertificate(u)
 }
 
 func TestSEC01WhyAnIssuerHasNotSignedIsSaid(t *testing.T) {
@@ -291,9 +291,9 @@ func TestSEC01WhyAnIssuerHasNotSignedIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pd, o := world(issuer())
 			c.spoil(pd, &o)
-			p := Make(pd, o, now)
-			s := certificate.Wanted(pd, pd)
-			p.Tell(&s)
+			p := MakePlan(pd, o, now)
+			s := certificate.SecretsFor(pd, pd)
+			p.ExplainMissing(&s)
 			assert.Contains(t, s.Member.Said, c.says)
 			assert.Equal(t, c.blocked, s.Member.Blocked)
 			assert.Equal(t, c.blocked, p.Outcome.Kind == step.KindStall)
@@ -308,5 +308,5 @@ func TestSEC01AGoodSecretIsNoMatterWhateverTheIssuerSays(t *testing.T) {
 	for _, secret := range o.Secrets {
 		secret.Annotations = map[string]string{annotationCertificate: secret.Name}
 	}
-	assert.Equal(t, step.KindDone, Make(pd, o, now).Outcome.Kind)
+	assert.Equal(t, step.KindDone, MakePlan(pd, o, now).Outcome.Kind)
 }

@@ -60,14 +60,14 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	if err := r.readSecrets(ctx, pd, by == nil, &out); err != nil || out.Hindered != "" {
 		return out, err
 	}
-	next := reading{of: generations(groups), at: r.now()}
-	was := r.recent(pd, next)
+	next := reading{of: joinGenerations(groups), at: r.now()}
+	was := r.findRecent(pd, next)
 	switch {
 	case by == nil:
 	case was != nil:
 		out.Certificates, out.Issuer, out.Hindered, next.at = was.got.Certificates, was.got.Issuer, was.got.Hindered, was.at
 	default:
-		if err := r.certificates(ctx, pd, *by, &out); err != nil {
+		if err := r.readCertificates(ctx, pd, *by, &out); err != nil {
 			return out, err
 		}
 	}
@@ -75,7 +75,7 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	if was != nil && maps.Equal(out.Secrets, was.got.Secrets) {
 		out.judged, next.at = was.got.judged, was.at
 	} else {
-		out = out.Judged(pd, next.at)
+		out = out.Judge(pd, next.at)
 	}
 	next.got = out
 	r.mu.Lock()
@@ -84,9 +84,9 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	return out, nil
 }
 
-// recent returns what was read of a cluster for groups of the same generations; nil if that is
+// findRecent returns what was read of a cluster for groups of the same generations; nil if that is
 // outdated.
-func (r *Reader) recent(pd *v1alpha1.PDGroup, next reading) *reading {
+func (r *Reader) findRecent(pd *v1alpha1.PDGroup, next reading) *reading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for k, was := range r.read { // what is outdated is not kept: there are keys in it
@@ -108,8 +108,8 @@ func (r *Reader) Forget(pd *v1alpha1.PDGroup) {
 	delete(r.read, pd.UID)
 }
 
-// generations names the versions of groups' specs.
-func generations(groups []v1alpha1.Group) string {
+// joinGenerations names the versions of groups' specs.
+func joinGenerations(groups []v1alpha1.Group) string {
 	var out strings.Builder
 	for _, g := range groups {
 		fmt.Fprintf(&out, "%s/%d ", g.GetUID(), g.GetGeneration())
@@ -141,14 +141,14 @@ func (r *Reader) readSecrets(ctx context.Context, pd *v1alpha1.PDGroup, own bool
 	return nil
 }
 
-// certificates reads the Certificates of a cluster, and its issuer.
-func (r *Reader) certificates(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.IssuerReference, out *Observed) error {
+// readCertificates reads the Certificates of a cluster, and its issuer.
+func (r *Reader) readCertificates(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.IssuerReference, out *Observed) error {
 	for _, request := range out.Requests {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(certificateKind())
 		switch err := r.live.Get(ctx, types.NamespacedName{Namespace: pd.Namespace, Name: request.Secret}, u); {
 		case err == nil:
-			out.Certificates[request.Secret] = viewed(u)
+			out.Certificates[request.Secret] = readCertificate(u)
 		case meta.IsNoMatchError(err):
 			out.Hindered = hinderedKind
 			return nil
@@ -159,12 +159,12 @@ func (r *Reader) certificates(ctx context.Context, pd *v1alpha1.PDGroup, by v1al
 			return fmt.Errorf("get Certificate %s: %w", request.Secret, err)
 		}
 	}
-	return r.issuer(ctx, pd, by, out)
+	return r.readIssuer(ctx, pd, by, out)
 }
 
-// issuer reads an issuer. What may not be read, or is of a kind that is not known, is known by
+// readIssuer reads an issuer. What may not be read, or is of a kind that is not known, is known by
 // its Certificates alone.
-func (r *Reader) issuer(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.IssuerReference, out *Observed) error {
+func (r *Reader) readIssuer(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.IssuerReference, out *Observed) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: by.GroupOrDefault(), Version: certificateKind().Version, Kind: by.KindOrDefault()})
 	key := types.NamespacedName{Namespace: pd.Namespace, Name: by.Name}

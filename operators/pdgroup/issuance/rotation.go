@@ -34,17 +34,17 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	case len(ca.Data[v1alpha1.NextKeyCert]) > 0:
 		in(v1alpha1.RotationTrustBoth)
 		if waits == "" {
-			p.CA = &Rotate{Live: ca, Data: signing(ca.Data), Why: "NewLeafs: every member trusts both CAs, and the new one signs from now on"}
+			p.CA = &Rotate{Live: ca, Data: signWithNext(ca.Data), Why: "NewLeafs: every member trusts both CAs, and the new one signs from now on"}
 		}
-	case len(certificates(p.Authority.trusted)) > 1:
+	case len(parseCertificates(p.Authority.trusted)) > 1:
 		in(v1alpha1.RotationNewLeafs)
 		if waits == "" {
-			p.CA = &Rotate{Live: ca, Data: alone(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the previous CA is no longer trusted"}
+			p.CA = &Rotate{Live: ca, Data: trustOnlyOwn(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the previous CA is no longer trusted"}
 		}
-	case asked(pd, ca) && !ours(ca, pd):
+	case isRotationRequested(pd, ca) && !wasMadeFor(ca, pd):
 		p.Outcome = certificate.Stall(fmt.Sprintf("Secret %s was not made by the operators, which do not replace its CA: to have them do it: kubectl -n %s label secret %s %s=%s %s=%s",
 			ca.Name, pd.Namespace, ca.Name, v1alpha1.LabelManagedBy, v1alpha1.ManagedBy, v1alpha1.LabelCluster, pd.Name))
-	case (asked(pd, ca) || p.Authority.ending(now) && ours(ca, pd)) && waits == "": // all is well
+	case (isRotationRequested(pd, ca) || p.Authority.isEnding(now) && wasMadeFor(ca, pd)) && waits == "": // all is well
 		p.CA = &Rotate{Live: ca, Why: "TrustBoth: another CA was made, and is trusted beside the one that signs, which ends at " + p.Authority.certificate.NotAfter.UTC().Format(time.RFC3339)}
 	case pd.Status.CARotation != nil && waits != "":
 		in(v1alpha1.RotationTrustNew)
@@ -54,8 +54,8 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	}
 }
 
-// asked reports whether another CA is to take the place of the one that signs.
-func asked(pd *v1alpha1.PDGroup, ca *corev1.Secret) bool {
+// isRotationRequested reports whether another CA is to take the place of the one that signs.
+func isRotationRequested(pd *v1alpha1.PDGroup, ca *corev1.Secret) bool {
 	at := v1alpha1.SourceOf(pd).SelfSigned.RotatedAt
 	return at != "" && at != ca.Annotations[v1alpha1.AnnotationRotatedAt]
 }
@@ -64,8 +64,8 @@ func asked(pd *v1alpha1.PDGroup, ca *corev1.Secret) bool {
 // which lives for ten years, too: while it still signs certificates that last a year.
 const lastPart = 5
 
-// ending reports whether the last part of a CA's life has begun.
-func (a Authority) ending(now time.Time) bool {
+// isEnding reports whether the last part of a CA's life has begun.
+func (a Authority) isEnding(now time.Time) bool {
 	life := a.certificate.NotAfter.Sub(a.certificate.NotBefore)
 	return a.certificate.NotAfter.Sub(now) < life/lastPart
 }
@@ -81,8 +81,8 @@ func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
 			continue
 		}
 		status := g.GetGroupStatus()
-		upToDate := gate.Current(status.Conditions, g.GetGeneration(), v1alpha1.ConditionUpToDate)
-		wanted := certificate.Wanted(g, pd)
+		upToDate := gate.FindCurrentCondition(status.Conditions, g.GetGeneration(), v1alpha1.ConditionUpToDate)
+		wanted := certificate.SecretsFor(g, pd)
 		for _, secret := range []certificate.Secret{wanted.Member, wanted.Client, wanted.MySQL, wanted.Backend} {
 			if secret.Made && !slices.ContainsFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
 				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Secret{Data: o.Secrets[secret.Name].Data}.Trust()
@@ -97,16 +97,16 @@ func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
 	return ""
 }
 
-// beside are the data of a CA's Secret with another one that is trusted, too.
-func beside(now, next map[string][]byte) map[string][]byte {
+// trustBoth are the data of a CA's Secret with another one that is trusted, too.
+func trustBoth(now, next map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
 	out[v1alpha1.TLSKeyCA] = bytes.Join([][]byte{now[v1alpha1.TLSKeyCA], next[v1alpha1.TLSKeyCert]}, nil)
 	out[v1alpha1.NextKeyCert], out[v1alpha1.NextKeyKey] = next[v1alpha1.TLSKeyCert], next[v1alpha1.TLSKeyKey]
 	return out
 }
 
-// signing are the data of a CA's Secret when the other one signs.
-func signing(now map[string][]byte) map[string][]byte {
+// signWithNext are the data of a CA's Secret when the other one signs.
+func signWithNext(now map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
 	out[v1alpha1.TLSKeyCert], out[v1alpha1.TLSKeyKey] = now[v1alpha1.NextKeyCert], now[v1alpha1.NextKeyKey]
 	delete(out, v1alpha1.NextKeyCert)
@@ -114,8 +114,8 @@ func signing(now map[string][]byte) map[string][]byte {
 	return out
 }
 
-// alone are the data of a CA's Secret when no other one is trusted.
-func alone(now map[string][]byte) map[string][]byte {
+// trustOnlyOwn are the data of a CA's Secret when no other one is trusted.
+func trustOnlyOwn(now map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
 	out[v1alpha1.TLSKeyCA] = now[v1alpha1.TLSKeyCert]
 	return out

@@ -26,7 +26,7 @@ func rotating(t *testing.T) (*v1alpha1.PDGroup, Observed) {
 // started has every group run with the certificates that there are.
 func started(pd *v1alpha1.PDGroup, o Observed) {
 	for _, g := range o.Groups {
-		s := certificate.Wanted(g, pd)
+		s := certificate.SecretsFor(g, pd)
 		for _, secret := range []*certificate.Secret{&s.Member, &s.Client} {
 			secret.Data = o.Secrets[secret.Name].Data
 		}
@@ -40,7 +40,7 @@ func started(pd *v1alpha1.PDGroup, o Observed) {
 func settled(t *testing.T, pd *v1alpha1.PDGroup, o Observed) (Observed, Plan) {
 	t.Helper()
 	for range 5 {
-		p := Make(pd, o, now)
+		p := MakePlan(pd, o, now)
 		pd.Status.CARotation = p.Rotation
 		if len(p.Secrets) == 0 && p.CA == nil {
 			return o, p
@@ -51,7 +51,7 @@ func settled(t *testing.T, pd *v1alpha1.PDGroup, o Observed) (Observed, Plan) {
 			if secret.Data = p.CA.Data; secret.Data == nil {
 				next, err := NewAuthority(pd.Name, now.Add(time.Minute))
 				require.NoError(t, err)
-				secret.Data = beside(p.CA.Live.Data, next)
+				secret.Data = trustBoth(p.CA.Live.Data, next)
 				secret.Annotations = map[string]string{v1alpha1.AnnotationRotatedAt: "today"}
 			}
 			o.Secrets[caSecret] = secret
@@ -105,17 +105,17 @@ func TestSEC01ACAIsReplacedInThreePhases(t *testing.T) {
 
 func TestSEC01ARotationWaitsForEveryGroup(t *testing.T) {
 	pd, o := rotating(t)
-	assert.Nil(t, Make(pd, o, now).CA, "nothing begins before all is well")
+	assert.Nil(t, MakePlan(pd, o, now).CA, "nothing begins before all is well")
 	started(pd, o)
-	require.NotNil(t, Make(pd, o, now).CA)
+	require.NotNil(t, MakePlan(pd, o, now).CA)
 	tikv := o.Groups[1].GetGroupStatus()
 	tikv.Conditions[0].Status = metav1.ConditionFalse
-	assert.Nil(t, Make(pd, o, now).CA, "a group rolls")
+	assert.Nil(t, MakePlan(pd, o, now).CA, "a group rolls")
 	tikv.Conditions[0].Status, tikv.Conditions[0].ObservedGeneration = metav1.ConditionTrue, 7
-	assert.Nil(t, Make(pd, o, now).CA, "or has to")
+	assert.Nil(t, MakePlan(pd, o, now).CA, "or has to")
 	started(pd, o)
 	tikv.Certificates[0].Trust = "another"
-	assert.Nil(t, Make(pd, o, now).CA, "or has not read its Secret")
+	assert.Nil(t, MakePlan(pd, o, now).CA, "or has not read its Secret")
 }
 
 func TestSEC01ARotationStopsWhileThePDGroupIsPaused(t *testing.T) {
@@ -124,18 +124,18 @@ func TestSEC01ARotationStopsWhileThePDGroupIsPaused(t *testing.T) {
 	o, _ = settled(t, pd, o)
 	started(pd, o)
 	pd.Spec.Paused = true
-	p := Make(pd, o, now)
+	p := MakePlan(pd, o, now)
 	assert.Nil(t, p.CA)
 	assert.Equal(t, "spec.paused of the PDGroup", p.Rotation.Message)
 	pd.Spec.Paused = false
-	assert.NotNil(t, Make(pd, o, now).CA)
+	assert.NotNil(t, MakePlan(pd, o, now).CA)
 }
 
 func TestSEC01ACAThatAUserHasMadeIsNotReplaced(t *testing.T) {
 	pd, o := rotating(t)
 	started(pd, o)
 	o.Secrets[caSecret].Labels = nil
-	p := Make(pd, o, now)
+	p := MakePlan(pd, o, now)
 	assert.Nil(t, p.CA)
 	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret was not made by the operators, which do not replace its CA: to have them do it: kubectl -n shop label secret basic-pd-ca-secret app.kubernetes.io/managed-by=tidb-groups")
 }
@@ -153,7 +153,7 @@ func TestSEC01ACAIsReplacedByItselfBeforeItEnds(t *testing.T) {
 			require.NoError(t, err)
 		}
 		started(pd, o)
-		return Make(pd, o, later(years))
+		return MakePlan(pd, o, later(years))
 	}
 	assert.Nil(t, renewed(7).CA)
 	p := renewed(8)
@@ -163,11 +163,11 @@ func TestSEC01ACAIsReplacedByItselfBeforeItEnds(t *testing.T) {
 	mine := o.Secrets[caSecret].DeepCopy()
 	mine.Labels = nil
 	o.Secrets[caSecret], mine = mine, o.Secrets[caSecret]
-	assert.Nil(t, Make(pd, o, later(8)).CA, "a user's CA is theirs")
+	assert.Nil(t, MakePlan(pd, o, later(8)).CA, "a user's CA is theirs")
 	o.Secrets[caSecret] = mine
 
 	next, err := NewAuthority(pd.Name, later(8))
 	require.NoError(t, err)
-	o.Secrets[caSecret].Data = alone(signing(beside(mine.Data, next)))
+	o.Secrets[caSecret].Data = trustOnlyOwn(signWithNext(trustBoth(mine.Data, next)))
 	assert.Nil(t, renewed(9).CA, "the next one has just begun")
 }

@@ -51,18 +51,18 @@ func IsSwitching(g *v1alpha1.PDGroup) bool { return v1alpha1.PDScheme(g) != v1al
 // mayStartOtherwise reports whether members that have stopped find each other when they
 // start with the other scheme: as PD was ordered, or because there is no PD yet.
 func mayStartOtherwise(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return g.Status.PeersHaveBothSchemes || !bootstrap.Bootstrapped(g, s) && len(Ours(g, s)) == 0
+	return g.Status.PeersHaveBothSchemes || !bootstrap.IsBootstrapped(g, s) && len(OwnInstances(g, s)) == 0
 }
 
 // haveStopped reports whether no member's pod runs or is made any more.
 func haveStopped(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return !slices.ContainsFunc(Ours(g, s), func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
+	return !slices.ContainsFunc(OwnInstances(g, s), func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
 }
 
 // HaveBothSchemes reports whether PD lists a URL of either scheme of each member. While PD
 // does not say, what it has said last counts.
 func HaveBothSchemes(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	if !Known(g, s).Allowed() {
+	if !MayTrustAnswer(g, s).IsAllowed() {
 		return g.Status.PeersHaveBothSchemes
 	}
 	return !slices.ContainsFunc(s.PD.Members, func(m pd.Member) bool {
@@ -82,7 +82,7 @@ func schemeOf(url string) string {
 // other scheme before a suspended group stops, and those that have one too many when it is
 // back.
 func WrongPeerURLs(g *v1alpha1.PDGroup, s observation.Snapshot) []PeerURLs {
-	if !Known(g, s).Allowed() || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && !othersSwitch(g, s).Allowed() {
+	if !MayTrustAnswer(g, s).IsAllowed() || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && !othersSwitch(g, s).IsAllowed() {
 		return nil
 	}
 	var out []PeerURLs
@@ -97,7 +97,7 @@ func WrongPeerURLs(g *v1alpha1.PDGroup, s observation.Snapshot) []PeerURLs {
 		}
 		has := slices.DeleteFunc([]string{m.PeerURL, m.OtherPeerURL}, func(url string) bool { return url == "" })
 		if !slices.Equal(has, wanted) {
-			out = append(out, PeerURLs{ID: m.ID, Name: Pod(g, m), URLs: wanted})
+			out = append(out, PeerURLs{ID: m.ID, Name: PodName(g, m), URLs: wanted})
 		}
 	}
 	return out
@@ -111,7 +111,7 @@ func othersSwitch(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 			continue
 		}
 		if !other.GetComponentSpec().Suspended || v1alpha1.SpecScheme(other) != v1alpha1.SpecScheme(g) {
-			edit := origin.Of(other)
+			edit := origin.OfGroup(other)
 			return verdict.Refusef("%s %s has to be suspended, and its spec.tls to be changed as that of PD is: %s", other.GroupKind(), other.GetName(), edit.Edit())
 		}
 	}
@@ -123,10 +123,10 @@ func MaySwitch(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	if !IsSwitching(g) || g.Status.PeersHaveBothSchemes {
 		return verdict.Allow()
 	}
-	if others := othersSwitch(g, s); !others.Allowed() {
+	if others := othersSwitch(g, s); !others.IsAllowed() {
 		return others
 	}
-	if known := Known(g, s); !known.Allowed() {
+	if known := MayTrustAnswer(g, s); !known.IsAllowed() {
 		return verdict.Refusef("PD must have the %s URLs of its members before it stops: %s", v1alpha1.SpecScheme(g), known.Reason())
 	}
 	return verdict.Refusef("setting the %s URLs of its members in PD", v1alpha1.SpecScheme(g))
@@ -138,8 +138,8 @@ func SwitchProblem(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	if Scheme(g, s) == v1alpha1.SpecScheme(g) || g.DeletionTimestamp != nil {
 		return ""
 	}
-	edit := origin.Of(g)
-	tls, stop := edit.Either("tls"), edit.Either("suspended")
+	edit := origin.OfGroup(g)
+	tls, stop := edit.SharedField("tls"), edit.SharedField("suspended")
 	was := "added"
 	if v1alpha1.SpecScheme(g) == v1alpha1.SchemeHTTP {
 		was = "removed"

@@ -104,7 +104,7 @@ func TestSEC01TheSchemeOfPDChangesWhileItIsSuspended(t *testing.T) {
 			assert.Equal(t, c.scheme, Scheme(g, s))
 			assert.Equal(t, c.haveBoth, HaveBothSchemes(g, s))
 			if c.wait == "" {
-				assert.True(t, MaySwitch(g, s).Allowed())
+				assert.True(t, MaySwitch(g, s).IsAllowed())
 			}
 			assert.Contains(t, MaySwitch(g, s).Reason(), c.wait)
 			if c.problem == "" {

@@ -49,11 +49,11 @@ func (Stored) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 // Progress implements component.OnlineConfig. What a member runs with is asked for the file of
 // the spec alone: PD has no other one's items.
 func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map[string]string) component.ConfigProgress {
-	items := Items(wanted[File])
-	if !reflect.DeepEqual(items, Items(c.g.Spec.Config)) {
+	items := ParseItems(wanted[File])
+	if !reflect.DeepEqual(items, ParseItems(c.g.Spec.Config)) {
 		return component.ConfigProgress{Outcome: step.Done()}
 	}
-	if known := c.known(); !known.Allowed() {
+	if known := c.mayTrustConfig(); !known.IsAllowed() {
 		// A group at rest stays at rest while PD elects a leader.
 		if upToDate := meta.FindStatusCondition(c.g.Status.Conditions, v1alpha1.ConditionUpToDate); upToDate != nil &&
 			upToDate.Status == "True" && upToDate.ObservedGeneration == c.g.Generation {
@@ -61,12 +61,12 @@ func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map
 		}
 		return component.ConfigProgress{Outcome: step.Wait("PD", membership.LookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+known.Reason())}
 	}
-	return component.ConfigProgress{Outcome: Pending(Lacks(items, c.s.PD.Config))}
+	return component.ConfigProgress{Outcome: WaitForItems(FindLacks(items, c.s.PD.Config))}
 }
 
-// known says whether it is known what PD stores.
-func (c Stored) known() verdict.Verdict {
-	if known := membership.Known(c.g, c.s); !known.Allowed() {
+// mayTrustConfig says whether it is known what PD stores.
+func (c Stored) mayTrustConfig() verdict.Verdict {
+	if known := membership.MayTrustAnswer(c.g, c.s); !known.IsAllowed() {
 		return known
 	}
 	if c.s.PD.Config == nil {
@@ -75,18 +75,18 @@ func (c Stored) known() verdict.Verdict {
 	return verdict.Allow()
 }
 
-// Lacks returns what PD is to be given: the items of the spec that it stores with
+// MissingItems returns what PD is to be given: the items of the spec that it stores with
 // another value, whatever has changed them. Items that the spec does not name are left
 // alone.
-func (c Stored) Lacks() []Lack {
-	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || !c.known().Allowed() {
+func (c Stored) MissingItems() []Lack {
+	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.IsActive(c.g) || !c.mayTrustConfig().IsAllowed() {
 		return nil
 	}
-	return Lacks(Items(c.g.Spec.Config), c.s.PD.Config)
+	return FindLacks(ParseItems(c.g.Spec.Config), c.s.PD.Config)
 }
 
-// Pending waits for PD to show some items.
-func Pending(lacks []Lack) step.Outcome {
+// WaitForItems waits for PD to show some items.
+func WaitForItems(lacks []Lack) step.Outcome {
 	if len(lacks) == 0 {
 		return step.Done()
 	}
@@ -105,37 +105,37 @@ func OrNothing(has string) string {
 	return has
 }
 
-// Contested says that the spec turns something off that another group turns on; Done
+// CheckConflicts says that the spec turns something off that another group turns on; Done
 // if it does not.
-func (c Stored) Contested(lacks []Lack) step.Outcome {
+func (c Stored) CheckConflicts(lacks []Lack) step.Outcome {
 	for _, l := range lacks {
 		for _, other := range c.s.Groups {
 			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && other.GetDeletionTimestamp() == nil {
-				return refuse(c.g, []string{l.Item.String()}, other.GroupKind()+" "+other.GetName()+" needs placement rules")
+				return stallForItems(c.g, []string{l.Item.String()}, other.GroupKind()+" "+other.GetName()+" needs placement rules")
 			}
 		}
 	}
 	return step.Done()
 }
 
-// refuse says which items PD does not take, and what to do.
-func refuse(g *v1alpha1.PDGroup, items []string, answers string) step.Outcome {
-	edit := origin.Of(g)
+// stallForItems says which items PD does not take, and what to do.
+func stallForItems(g *v1alpha1.PDGroup, items []string, answers string) step.Outcome {
+	edit := origin.OfGroup(g)
 	o := step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("PD does not take %s (%s): set it to what PD takes, or take it out of %s, and PD keeps what it has: %s",
 		strings.Join(items, ", "), answers, edit.Field("config"), edit.Edit()))
 	o.After = configAgain
 	return o
 }
 
-// Taken says what became of the items of the spec, by what PD shows now and what it
+// CheckItems says what became of the items of the spec, by what PD shows now and what it
 // has answered.
-func Taken(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step.Outcome {
+func CheckItems(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step.Outcome {
 	if now.Err != nil {
 		return step.Done() // the plan waits for PD already
 	}
 	var items, why []string
 	early := false
-	for _, l := range Lacks(Items(g.Spec.Config), now.Config) {
+	for _, l := range FindLacks(ParseItems(g.Spec.Config), now.Config) {
 		var no *pd.Refused
 		switch err := answers[l.Key]; {
 		case errors.Is(err, pd.ErrNotBootstrapped):
@@ -150,7 +150,7 @@ func Taken(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step.Outc
 	}
 	switch {
 	case len(items) > 0:
-		return refuse(g, items, strings.Join(why, "; "))
+		return stallForItems(g, items, strings.Join(why, "; "))
 	case early:
 		return step.Wait("PD", membership.LookAgain, v1alpha1.ReasonConfigPending, "PD takes the items of [replication] when a store has registered")
 	}

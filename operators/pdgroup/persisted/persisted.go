@@ -45,9 +45,9 @@ type Lack struct {
 // cluster is bootstrapped.
 var bootstrapOnly = []string{"schedule.store-balance-rate", "schedule.store-limit", "schedule.schedulers", "schedule.schedulers-v2", "schedule.schedulers-payload"}
 
-// Items returns the items of a file that PD stores and takes while it runs, sorted by
+// ParseItems returns the items of a file that PD stores and takes while it runs, sorted by
 // key; none if the text is no TOML.
-func Items(text string) []Item {
+func ParseItems(text string) []Item {
 	tree, err := tomlconfig.Parse("file", text)
 	if err != nil {
 		return nil
@@ -55,21 +55,21 @@ func Items(text string) []Item {
 	var out []Item
 	for _, section := range pd.StoredSections() {
 		if table, ok := tree[section].(map[string]any); ok {
-			out = collect(out, section, table)
+			out = collectItems(out, section, table)
 		}
 	}
 	slices.SortFunc(out, func(a, b Item) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 
-func collect(into []Item, path string, table map[string]any) []Item {
+func collectItems(into []Item, path string, table map[string]any) []Item {
 	for name, value := range table {
 		key := path + "." + name
 		below, isTable := value.(map[string]any)
 		switch {
 		case slices.Contains(bootstrapOnly, key):
 		case isTable:
-			into = collect(into, key, below)
+			into = collectItems(into, key, below)
 		default:
 			into = append(into, Item{Key: key, Value: value})
 		}
@@ -81,7 +81,7 @@ func collect(into []Item, path string, table map[string]any) []Item {
 // if they differ in nothing but what PD stores. An item that is taken away needs
 // none: PD keeps its value.
 func AppliesOnline(file string, old, wanted map[string]string) verdict.Verdict {
-	for _, name := range slices.Sorted(maps.Keys(union(old, wanted))) {
+	for _, name := range slices.Sorted(maps.Keys(mergeMaps(old, wanted))) {
 		if name != file && old[name] != wanted[name] {
 			return verdict.Refuse("file " + name)
 		}
@@ -94,7 +94,7 @@ func AppliesOnline(file string, old, wanted map[string]string) verdict.Verdict {
 	if err != nil {
 		return verdict.Refuse("file " + file)
 	}
-	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
+	for _, name := range slices.Sorted(maps.Keys(mergeMaps(before, after))) {
 		if !slices.Contains(pd.StoredSections(), name) && !reflect.DeepEqual(before[name], after[name]) {
 			return verdict.Refuse(name + " is changed")
 		}
@@ -102,29 +102,29 @@ func AppliesOnline(file string, old, wanted map[string]string) verdict.Verdict {
 	return verdict.Allow()
 }
 
-func union[V any](a, b map[string]V) map[string]V {
+func mergeMaps[V any](a, b map[string]V) map[string]V {
 	out := map[string]V{}
 	maps.Copy(out, a)
 	maps.Copy(out, b)
 	return out
 }
 
-// Lacks returns those of some items that PD does not have, by what it shows.
-func Lacks(items []Item, shown map[string]string) []Lack {
+// FindLacks returns those of some items that PD does not have, by what it shows.
+func FindLacks(items []Item, shown map[string]string) []Lack {
 	var out []Lack
 	for _, item := range items {
 		has, ok := shown[item.Key]
-		if send, same := compare(item, has, ok); !same {
+		if send, same := compareItem(item, has, ok); !same {
 			out = append(out, Lack{Item: item, Has: has, Send: send})
 		}
 	}
 	return out
 }
 
-// compare says whether PD shows an item as it is wanted, and how it takes it. PD writes
+// compareItem says whether PD shows an item as it is wanted, and how it takes it. PD writes
 // durations and truths as text, joins lists of labels with commas, and leaves out
 // some items that are zero.
-func compare(item Item, has string, shown bool) (send any, same bool) {
+func compareItem(item Item, has string, shown bool) (send any, same bool) {
 	var now any
 	if shown && json.Unmarshal([]byte(has), &now) != nil {
 		shown = false
@@ -140,24 +140,24 @@ func compare(item Item, has string, shown bool) (send any, same bool) {
 	}
 	switch is := now.(type) {
 	case string:
-		text := plain(want)
+		text := formatPlain(want)
 		if item.Key == "pd-server.dashboard-address" && text == "auto" {
 			return text, is != "none" // PD puts the member there that it chooses
 		}
-		return text, sameText(is, text)
+		return text, equalText(is, text)
 	case float64:
-		number, err := strconv.ParseFloat(plain(want), 64)
+		number, err := strconv.ParseFloat(formatPlain(want), 64)
 		return want, err == nil && number == is
 	case bool:
 		return want, isTruth && truth == is
 	case []any:
-		return want, plain(is) == plain(want)
+		return want, formatPlain(is) == formatPlain(want)
 	}
 	return want, now == nil && isZero(want)
 }
 
-// plain is a value as text, with the entries of a list joined by commas.
-func plain(value any) string {
+// formatPlain is a value as text, with the entries of a list joined by commas.
+func formatPlain(value any) string {
 	list, ok := value.([]any)
 	if !ok {
 		return fmt.Sprint(value)
@@ -169,7 +169,7 @@ func plain(value any) string {
 	return strings.Join(parts, ",")
 }
 
-func sameText(a, b string) bool {
+func equalText(a, b string) bool {
 	if a == b {
 		return true
 	}

@@ -154,7 +154,7 @@ func (w seats) instance(t *testing.T, g *v1alpha1.PDGroup, n int) *v1alpha1.Inst
 		i.UID = "remade"
 	}
 	i.Spec.Suspended = m.suspended
-	require.NoError(t, force(i, m.forced))
+	require.NoError(t, setForced(i, m.forced))
 	if m.runs && m.flag {
 		i.Status.Revision = "r1" + suffix
 	}
@@ -186,7 +186,7 @@ func (w seats) instance(t *testing.T, g *v1alpha1.PDGroup, n int) *v1alpha1.Inst
 // after each of its writes.
 func (w seats) act(t *testing.T) []seats {
 	g, s := w.observe(t)
-	next, _ := Next(g, s)
+	next, _ := NextRecord(g, s)
 	now := w
 	var out []seats
 	step := func(change func(*seats)) {
@@ -196,8 +196,8 @@ func (w seats) act(t *testing.T) []seats {
 		}
 	}
 	drained := map[string]bool{}
-	if Active(g) {
-		p, err := Plan(g, s)
+	if IsActive(g) {
+		p, err := MakePlan(g, s)
 		require.NoError(t, err)
 		drained = p.Drained
 		for _, c := range p.Instances {
@@ -235,7 +235,7 @@ func (w seats) act(t *testing.T) []seats {
 func (w *seats) apply(c planning.InstanceChange) {
 	m := &w.m[c.Desired.Spec.Slot]
 	after := *m
-	after.suspended, after.forced = c.Desired.Spec.Suspended, Forced(c.Desired)
+	after.suspended, after.forced = c.Desired.Spec.Suspended, IsForced(c.Desired)
 	after.released = !member.HasMemberFinalizer(c.Desired)
 	if after != *m {
 		after.seen = false
@@ -475,7 +475,7 @@ func (w seats) ends(t *testing.T, known map[seats]bool) error {
 		}
 	}
 	g, s := w.observe(t)
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	switch {
 	case next == nil, next.Phase == v1alpha1.RecoveryFinished:
 		return nil

@@ -14,10 +14,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// Plan is what the phase calls for that the status names. It rests on nothing
+// MakePlan is what the phase calls for that the status names. It rests on nothing
 // that may be broken: neither on what the spec asks for now, nor on PD, nor on the
 // disruption Lease, whose holder may be among the dead.
-func Plan(g *v1alpha1.PDGroup, s observation.Snapshot) (planning.Plan, error) {
+func MakePlan(g *v1alpha1.PDGroup, s observation.Snapshot) (planning.Plan, error) {
 	plan := planning.Plan{Disruptions: planning.NoDisruptions()}
 	r := g.Status.Recovery
 	if g.Spec.Paused {
@@ -25,54 +25,54 @@ func Plan(g *v1alpha1.PDGroup, s observation.Snapshot) (planning.Plan, error) {
 	}
 	for _, i := range s.Instances {
 		switch {
-		case i.UID == r.Survivor.UID && (r.Phase == v1alpha1.RecoveryStopping || r.Phase == v1alpha1.RecoveryForcing && !startsForced(i) && !quiet(g, s)):
+		case i.UID == r.Survivor.UID && (r.Phase == v1alpha1.RecoveryStopping || r.Phase == v1alpha1.RecoveryForcing && !startsForced(i) && !runsNothingElse(g, s)):
 			// It stays as it is until all others have stopped.
 		case i.UID == r.Survivor.UID:
-			desired := same(g, i)
+			desired := desiredInstance(g, i)
 			desired.Spec.Suspended = false
-			if err := force(desired, r.Phase == v1alpha1.RecoveryForcing); err != nil {
+			if err := setForced(desired, r.Phase == v1alpha1.RecoveryForcing); err != nil {
 				return plan, err
 			}
 			plan.Instances = append(plan.Instances, planning.InstanceChange{Live: i, Desired: desired})
-		case discards(r, i):
-			discard(&plan, g, s, i)
+		case isDiscarded(r, i):
+			discardMember(&plan, g, s, i)
 		}
 	}
 	return plan, nil
 }
 
-// quiet reports whether nothing runs but the survivor, nor will: no other member,
+// runsNothingElse reports whether nothing runs but the survivor, nor will: no other member,
 // and nothing that PD serves.
-func quiet(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return Running(g, s.Instances) == "" && Serving(s.ClusterInstances) == nil
+func runsNothingElse(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+	return FindRunning(g, s.Instances) == "" && FindRunningClient(s.ClusterInstances) == nil
 }
 
-// discard stops a member for good, and lets its Instance go when PD serves
+// discardMember stops a member for good, and lets its Instance go when PD serves
 // without it. One that a user has deleted goes at once: its claim may be going
 // as well, and such a pod cannot be stopped with its Instance kept.
-func discard(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) {
-	desired := same(g, i)
+func discardMember(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) {
+	desired := desiredInstance(g, i)
 	desired.Spec.Suspended = true
 	// Whatever the spec says of claims: these may be all that is left.
 	desired.Spec.ClaimRetention = v1alpha1.ClaimRetention{WhenDeleted: v1alpha1.RetainClaim, WhenScaled: v1alpha1.RetainClaim}
 	said := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
 	deleted := i.DeletionTimestamp != nil
 	r := g.Status.Recovery
-	rebuilt := r.Phase == v1alpha1.RecoveryRetiring && Alone(g, s.PD, r.Survivor.Name)
+	rebuilt := r.Phase == v1alpha1.RecoveryRetiring && IsAlone(g, s.PD, r.Survivor.Name)
 	// That it has left is said first, and done when everybody can see it: its
 	// claims are marked for it.
 	plan.Drained[i.Name] = deleted || rebuilt
 	switch {
 	case said && deleted:
-		member.Release(desired)
+		member.RemoveMemberFinalizer(desired)
 	case said && rebuilt && member.HasStopped(i):
 		plan.Deletes = append(plan.Deletes, i)
 	}
 	plan.Instances = append(plan.Instances, planning.InstanceChange{Live: i, Desired: desired})
 }
 
-// same is an Instance as this operator has made it.
-func same(g *v1alpha1.PDGroup, live *v1alpha1.Instance) *v1alpha1.Instance {
+// desiredInstance is an Instance as this operator has made it.
+func desiredInstance(g *v1alpha1.PDGroup, live *v1alpha1.Instance) *v1alpha1.Instance {
 	out := &v1alpha1.Instance{ObjectMeta: workload.Meta(g, live.Name), Spec: *live.Spec.DeepCopy()}
 	out.OwnerReferences = live.OwnerReferences
 	out.Finalizers = member.Finalizers(live)
@@ -84,44 +84,44 @@ func same(g *v1alpha1.PDGroup, live *v1alpha1.Instance) *v1alpha1.Instance {
 	return out
 }
 
-// Starts reports whether a plan lets a member start that is not running: one that
+// StartsMember reports whether a plan lets a member start that is not running: one that
 // is new, or was suspended. It must not be one that PD is being rebuilt without.
-func Starts(plan planning.Plan) bool {
+func StartsMember(plan planning.Plan) bool {
 	return slices.ContainsFunc(plan.Instances, func(c planning.InstanceChange) bool {
 		return c.Live == nil || c.Live.Spec.Suspended && !c.Desired.Spec.Suspended
 	})
 }
 
-// Forces reports whether a plan starts a member with Flag that was not started so
+// ForcesMember reports whether a plan starts a member with Flag that was not started so
 // before: from then on it knows no other member.
-func Forces(plan planning.Plan) bool {
+func ForcesMember(plan planning.Plan) bool {
 	return slices.ContainsFunc(plan.Instances, func(c planning.InstanceChange) bool {
 		return startsForced(c.Desired) && !startsForced(c.Live)
 	})
 }
 
-// Begins reports whether a record begins a recovery that the status does not name.
-func Begins(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery) bool {
-	return active(next) && (g.Status.Recovery == nil || g.Status.Recovery.Request != next.Request)
+// BeginsRecovery reports whether a record begins a recovery that the status does not name.
+func BeginsRecovery(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery) bool {
+	return isUnderWay(next) && (g.Status.Recovery == nil || g.Status.Recovery.Request != next.Request)
 }
 
-// Contradicts reports whether what PD says at this moment forbids what a plan does
+// ContradictsPD reports whether what PD says at this moment forbids what a plan does
 // to go on with a recovery, or to begin one.
-func Contradicts(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery, view pd.View) bool {
-	if Begins(g, next) {
-		return quorate(g, view)
+func ContradictsPD(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery, view pd.View) bool {
+	if BeginsRecovery(g, next) {
+		return hasQuorum(g, view)
 	}
-	return !Alone(g, view, g.Status.Recovery.Survivor.Name)
+	return !IsAlone(g, view, g.Status.Recovery.Survivor.Name)
 }
 
-// Turned reports whether a record's message is worth an Event, which said
+// NeedsEvent reports whether a record's message is worth an Event, which said
 // something else before.
-func Turned(before, after *v1alpha1.PDRecovery) bool {
+func NeedsEvent(before, after *v1alpha1.PDRecovery) bool {
 	return after != nil && (before == nil || before.Phase != after.Phase || before.Request != after.Request)
 }
 
-// Releases reports whether a plan lets Instances go for which PD must serve without
+// ReleasesInstances reports whether a plan lets Instances go for which PD must serve without
 // them.
-func Releases(g *v1alpha1.PDGroup, plan planning.Plan) bool {
+func ReleasesInstances(g *v1alpha1.PDGroup, plan planning.Plan) bool {
 	return g.Status.Recovery.Phase == v1alpha1.RecoveryRetiring && slices.ContainsFunc(plan.Instances, func(c planning.InstanceChange) bool { return plan.Drained[c.Live.Name] })
 }

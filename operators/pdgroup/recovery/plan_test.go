@@ -21,7 +21,7 @@ func under(t *testing.T, phase v1alpha1.PDRecoveryPhase, changes ...func(*observ
 	t.Helper()
 	g := stricken(right)
 	s := survived(t, g)
-	g.Status.Recovery, _ = Next(g, s)
+	g.Status.Recovery, _ = NextRecord(g, s)
 	require.NotNil(t, g.Status.Recovery)
 	g.Status.Recovery.Phase = phase
 	for _, change := range changes {
@@ -43,7 +43,7 @@ func alone(s *observation.Snapshot) {
 
 func changed(t *testing.T, g *v1alpha1.PDGroup, s observation.Snapshot) (planning.Plan, map[string]*v1alpha1.Instance) {
 	t.Helper()
-	p, err := Plan(g, s)
+	p, err := MakePlan(g, s)
 	require.NoError(t, err)
 	out := map[string]*v1alpha1.Instance{}
 	for _, c := range p.Instances {
@@ -61,53 +61,53 @@ func TestTheOthersStopFirstAndKeepTheirClaims(t *testing.T) {
 		assert.Equal(t, v1alpha1.ClaimRetention{WhenDeleted: v1alpha1.RetainClaim, WhenScaled: v1alpha1.RetainClaim}, desired[name].Spec.ClaimRetention)
 		assert.Equal(t, []string{v1alpha1.FinalizerMember, v1alpha1.FinalizerInstance}, desired[name].Finalizers)
 	}
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
 	assert.Contains(t, o.Message, "pod of Instance a-1 stops before PD is rebuilt from Instance a-0")
 
 	still(&s)
-	next, _ = Next(g, s)
+	next, _ = NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
 	s.Instances[2].Generation++
-	next, _ = Next(g, s)
+	next, _ = NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase, "its operator has not seen yet that it is suspended")
 }
 
 func TestTheSurvivorIsForcedAndThenStartedWithoutTheFlag(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryForcing, still)
 	p, desired := changed(t, g, s)
-	assert.True(t, Forces(p))
+	assert.True(t, ForcesMember(p))
 	assert.Equal(t, "r1-forced", desired["a-0"].Spec.Revision)
 	assert.JSONEq(t, string(template(t, Flag).Raw), string(desired["a-0"].Spec.PodTemplate.Raw))
-	assert.False(t, Forced(desired["a-1"]))
+	assert.False(t, IsForced(desired["a-1"]))
 
 	alone(&s)
-	next, _ := Next(g, s)
+	next, _ := NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "its pod has not been started again")
 	s.Instances[0].Spec = desired["a-0"].Spec
 	s.Instances[0].Status.Revision = "r1-forced"
-	next, _ = Next(g, s)
+	next, _ = NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase)
 
 	g.Status.Recovery.Phase = v1alpha1.RecoveryRestarting
 	p, desired = changed(t, g, s)
-	assert.False(t, Forces(p))
+	assert.False(t, ForcesMember(p))
 	assert.Equal(t, "r1", desired["a-0"].Spec.Revision)
 	assert.JSONEq(t, string(template(t).Raw), string(desired["a-0"].Spec.PodTemplate.Raw))
-	next, _ = Next(g, s)
+	next, _ = NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase, "it still has the flag")
 }
 
 func TestAnotherClusterIDEndsIt(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryForcing, still, alone, func(s *observation.Snapshot) { s.PD.ClusterID = "99" })
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
 	assert.Equal(t, step.KindStall, o.Kind)
 	assert.Equal(t, v1alpha1.ReasonClusterIDMismatch, o.Reason)
 
 	s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
 	g.Annotations[v1alpha1.AnnotationRecoverQuorum] = "a-1/73"
-	next, o = Next(g, s)
+	next, o = NextRecord(g, s)
 	assert.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
 }
 
@@ -130,34 +130,34 @@ func TestTheOthersAreLetGoWhenPDServesWithoutThem(t *testing.T) {
 	assert.Empty(t, p.Deletes)
 	assert.False(t, member.HasMemberFinalizer(desired["a-1"]))
 	s.Instances = s.Instances[:1]
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryRetiring, next.Phase, "a new member would start with old data")
 	assert.Contains(t, o.Message, "annotate pvc data-a-1 groups.tidb.dev/retired=")
 	s.Claims["a-1"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 	s.Claims["a-2"][0].Annotations = map[string]string{v1alpha1.AnnotationRetired: "left"}
-	next, _ = Next(g, s)
+	next, _ = NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryFinished, next.Phase)
 }
 
 func TestWhoWaitsForPDToAnswerSaysSo(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryRetiring, still)
-	_, o := Next(g, s)
+	_, o := NextRecord(g, s)
 	assert.Contains(t, o.Message, "Instance a-1 is deleted once PD answers and lists only member a-0")
 	alone(&s)
-	_, o = Next(g, s)
+	_, o = NextRecord(g, s)
 	assert.Contains(t, o.Message, "Instance a-1 is being deleted: PD was rebuilt without it")
 }
 
 func TestItIsTakenBackOnlyBeforeAMemberHasForgottenTheOthers(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryStopping, still)
 	g.Annotations = nil
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	assert.Nil(t, next)
 	assert.Contains(t, o.Message, "taken back")
 	for _, phase := range []v1alpha1.PDRecoveryPhase{v1alpha1.RecoveryForcing, v1alpha1.RecoveryRestarting, v1alpha1.RecoveryRetiring} {
 		g.Status.Recovery = g.Status.Recovery.DeepCopy()
 		g.Status.Recovery.Phase = phase
-		next, _ = Next(g, s)
+		next, _ = NextRecord(g, s)
 		assert.NotNil(t, next, "%s goes on", phase)
 	}
 }
@@ -165,7 +165,7 @@ func TestItIsTakenBackOnlyBeforeAMemberHasForgottenTheOthers(t *testing.T) {
 func TestItEndsByItselfWhenPDHasAQuorumAgainBeforeItHasBegun(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryStopping)
 	s.PD = pd.View{ClusterID: "73", Leader: "a-1", Members: []pd.Member{{Name: "a-0", Healthy: true}, {Name: "a-1", Healthy: true}, {Name: "a-2"}}}
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	assert.Nil(t, next)
 	assert.Contains(t, o.Message, "quorum again")
 }
@@ -183,32 +183,32 @@ func TestAnotherSurvivorMayBeNamedWhileTheFirstDoesNotAnswer(t *testing.T) {
 			_, desired := changed(t, g, s)
 			s.Instances[0].Spec, s.Instances[0].Status.Revision = desired["a-0"].Spec, desired["a-0"].Spec.Revision
 			s.Instances[0].Status.Conditions[0].Status = metav1.ConditionFalse
-			_, o := Next(g, s)
+			_, o := NextRecord(g, s)
 			assert.Contains(t, o.Message, "name another one: kubectl -n ns annotate")
 
 			s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
 			named(g, "a-1/73")
-			next, o := Next(g, s)
+			next, o := NextRecord(g, s)
 			require.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
 			assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "a-0 has forgotten the others, and that is known for good")
 			g.Status.Recovery = next
 			p, desired := changed(t, g, s)
 			assert.True(t, desired["a-0"].Spec.Suspended)
-			assert.False(t, Forces(p), "a-0 runs")
-			next, o = Next(g, s)
+			assert.False(t, ForcesMember(p), "a-0 runs")
+			next, o = NextRecord(g, s)
 			assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
 			assert.Contains(t, o.Message, "the pod of Instance a-0 stops before PD is rebuilt from Instance a-1")
 
 			g.Annotations = nil
-			next, _ = Next(g, s)
+			next, _ = NextRecord(g, s)
 			assert.NotNil(t, next, "it is not taken back")
 			alone(&s)
-			next, _ = Next(g, s)
+			next, _ = NextRecord(g, s)
 			assert.NotNil(t, next, "nor does it end when a-0 answers after all")
 
 			s.Instances[0].Spec.Suspended, s.Instances[0].Status.PodUID = true, ""
 			p, desired = changed(t, g, s)
-			assert.True(t, Forces(p))
+			assert.True(t, ForcesMember(p))
 			assert.False(t, desired["a-1"].Spec.Suspended)
 		})
 	}
@@ -231,7 +231,7 @@ func TestNoOtherSurvivorIsTakenWhenTheFirstServes(t *testing.T) {
 		g, s := under(t, c.phase, still, c.seen)
 		s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
 		named(g, "a-1/73")
-		next, o := Next(g, s)
+		next, o := NextRecord(g, s)
 		assert.Equal(t, "a-0", next.Survivor.Name)
 		assert.Equal(t, v1alpha1.ReasonRecoveryRefused, o.Reason)
 		assert.Contains(t, o.Message, c.words)
@@ -246,10 +246,10 @@ func TestASurvivorThatIsGoneIsReplacedAndItsClaimNeverUsedAgain(t *testing.T) {
 		g, s := under(t, phase, still)
 		s.Instances = s.Instances[1:]
 		s.Instances[0].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
-		_, o := Next(g, s)
+		_, o := NextRecord(g, s)
 		assert.Contains(t, o.Message, "Instance a-0, which PD is rebuilt from, is gone: name another one: kubectl -n ns annotate")
 		named(g, "a-1/73")
-		next, o := Next(g, s)
+		next, o := NextRecord(g, s)
 		require.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
 		assert.Equal(t, []v1alpha1.PDRecoveryMember{{Name: "a-0", UID: "uid-a-0"}, {Name: "a-2", UID: "uid-a-2"}}, next.Discarded)
 
@@ -257,13 +257,13 @@ func TestASurvivorThatIsGoneIsReplacedAndItsClaimNeverUsedAgain(t *testing.T) {
 		g.Status.Recovery = next
 		s.Instances = s.Instances[:1]
 		s.Claims["a-2"][0].Annotations = map[string]string{v1alpha1.AnnotationRetired: "left"}
-		next, o = Next(g, s)
+		next, o = NextRecord(g, s)
 		assert.Equal(t, v1alpha1.RecoveryRetiring, next.Phase)
 		assert.Contains(t, o.Message, "annotate pvc data-a-0")
 	}
 	g, s := under(t, v1alpha1.RecoveryRetiring, still)
 	s.Instances = s.Instances[1:]
-	_, o := Next(g, s)
+	_, o := NextRecord(g, s)
 	assert.Contains(t, o.Message, "no other can be named now")
 	assert.NotContains(t, o.Message, "name another one")
 }
@@ -273,7 +273,7 @@ func TestAPausedRecoveryStandsStill(t *testing.T) {
 	g.Spec.Paused = true
 	p, _ := changed(t, g, s)
 	assert.Empty(t, p.Instances)
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	assert.Equal(t, g.Status.Recovery, next)
 	assert.Equal(t, v1alpha1.ReasonPaused, o.Reason)
 }

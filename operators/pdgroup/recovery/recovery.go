@@ -23,34 +23,36 @@ const Flag = "--force-new-cluster"
 // other has.
 const suffix = "-forced"
 
-// Active reports whether PD is being rebuilt: nothing else is done to its members
+// IsActive reports whether PD is being rebuilt: nothing else is done to its members
 // meanwhile.
-func Active(g *v1alpha1.PDGroup) bool { return active(g.Status.Recovery) && g.DeletionTimestamp == nil }
-
-func active(r *v1alpha1.PDRecovery) bool { return r != nil && r.Phase != v1alpha1.RecoveryFinished }
-
-// Wanted reports whether PD is being rebuilt, or is asked to be.
-func Wanted(g *v1alpha1.PDGroup) bool {
-	return active(g.Status.Recovery) || g.Annotations[v1alpha1.AnnotationRecoverQuorum] != ""
+func IsActive(g *v1alpha1.PDGroup) bool {
+	return isUnderWay(g.Status.Recovery) && g.DeletionTimestamp == nil
 }
 
-// parse splits a request into the member that it names and the cluster ID.
-func parse(request string) (survivor, clusterID string, ok bool) {
+func isUnderWay(r *v1alpha1.PDRecovery) bool { return r != nil && r.Phase != v1alpha1.RecoveryFinished }
+
+// IsWanted reports whether PD is being rebuilt, or is asked to be.
+func IsWanted(g *v1alpha1.PDGroup) bool {
+	return isUnderWay(g.Status.Recovery) || g.Annotations[v1alpha1.AnnotationRecoverQuorum] != ""
+}
+
+// parseRequest splits a request into the member that it names and the cluster ID.
+func parseRequest(request string) (survivor, clusterID string, ok bool) {
 	survivor, clusterID, ok = strings.Cut(request, "/")
 	return survivor, clusterID, ok && survivor != "" && clusterID != "" && !strings.Contains(clusterID, "/")
 }
 
-// Alone reports whether PD answers with one member, which leads and is healthy,
+// IsAlone reports whether PD answers with one member, which leads and is healthy,
 // and with the cluster ID of the group.
-func Alone(g *v1alpha1.PDGroup, view pd.View, name string) bool {
+func IsAlone(g *v1alpha1.PDGroup, view pd.View, name string) bool {
 	return view.Err == nil && view.ClusterID == g.Status.ClusterID && view.Leader == name &&
 		len(view.Members) == 1 && view.Members[0].Name == name && view.Members[0].Healthy
 }
 
-// Running says which Instance keeps the survivor from being started with Flag,
+// FindRunning says which Instance keeps the survivor from being started with Flag,
 // because its pod may run or may still be made; empty if none does. An Instance
 // that has seen that it is suspended, and has no pod, will not have one.
-func Running(g *v1alpha1.PDGroup, instances []*v1alpha1.Instance) string {
+func FindRunning(g *v1alpha1.PDGroup, instances []*v1alpha1.Instance) string {
 	for _, i := range instances {
 		if i.UID != g.Status.Recovery.Survivor.UID && !member.HasStopped(i) {
 			return i.Name
@@ -59,33 +61,33 @@ func Running(g *v1alpha1.PDGroup, instances []*v1alpha1.Instance) string {
 	return ""
 }
 
-// Forced reports whether an Instance is to run with Flag.
-func Forced(i *v1alpha1.Instance) bool { return strings.HasSuffix(i.Spec.Revision, suffix) }
+// IsForced reports whether an Instance is to run with Flag.
+func IsForced(i *v1alpha1.Instance) bool { return strings.HasSuffix(i.Spec.Revision, suffix) }
 
 // startsForced reports whether an Instance is started with Flag already: its pod may be
 // at any moment.
-func startsForced(i *v1alpha1.Instance) bool { return Forced(i) && !i.Spec.Suspended }
+func startsForced(i *v1alpha1.Instance) bool { return IsForced(i) && !i.Spec.Suspended }
 
-// find returns the Instance that a record means, nil if it is gone.
-func find(s observation.Snapshot, m v1alpha1.PDRecoveryMember) *v1alpha1.Instance {
+// findInstance returns the Instance that a record means, nil if it is gone.
+func findInstance(s observation.Snapshot, m v1alpha1.PDRecoveryMember) *v1alpha1.Instance {
 	if i := s.Instance(m.Name); i != nil && i.UID == m.UID {
 		return i
 	}
 	return nil
 }
 
-func record(i *v1alpha1.Instance) v1alpha1.PDRecoveryMember {
+func newRecord(i *v1alpha1.Instance) v1alpha1.PDRecoveryMember {
 	return v1alpha1.PDRecoveryMember{Name: i.Name, UID: i.UID}
 }
 
-func discards(r *v1alpha1.PDRecovery, i *v1alpha1.Instance) bool {
-	return slices.Contains(r.Discarded, record(i))
+func isDiscarded(r *v1alpha1.PDRecovery, i *v1alpha1.Instance) bool {
+	return slices.Contains(r.Discarded, newRecord(i))
 }
 
-// force changes an Instance into one that runs with Flag, or without. It gets a
+// setForced changes an Instance into one that runs with Flag, or without. It gets a
 // revision of its own, so that status shows what the pod runs.
-func force(i *v1alpha1.Instance, on bool) error {
-	if Forced(i) == on {
+func setForced(i *v1alpha1.Instance, on bool) error {
+	if IsForced(i) == on {
 		return nil
 	}
 	var template corev1.PodTemplateSpec

@@ -27,25 +27,25 @@ const (
 	patience = time.Minute
 )
 
-// refuse says why a request is not obeyed; Done if it is. Nothing is touched for
+// checkRequest says why a request is not obeyed; Done if it is. Nothing is touched for
 // one that is refused.
-func refuse(g *v1alpha1.PDGroup, s observation.Snapshot, request string) step.Outcome {
-	survivor, clusterID, ok := parse(request)
+func checkRequest(g *v1alpha1.PDGroup, s observation.Snapshot, request string) step.Outcome {
+	survivor, clusterID, ok := parseRequest(request)
 	switch {
 	case !ok:
-		return never("%q names no member and cluster: %s", request, example(g))
+		return stallForUser("%q names no member and cluster: %s", request, exampleCommand(g))
 	case g.Status.ClusterID == "":
-		return never("PD has not bootstrapped a cluster yet, and there is nothing to recover: %s", withdraw(g))
+		return stallForUser("PD has not bootstrapped a cluster yet, and there is nothing to recover: %s", withdrawCommand(g))
 	case clusterID != g.Status.ClusterID:
-		return never("%q is for the cluster of ID %s, and this one's is %s: if this one is meant: %s", request, clusterID, g.Status.ClusterID, give(g, survivor))
+		return stallForUser("%q is for the cluster of ID %s, and this one's is %s: if this one is meant: %s", request, clusterID, g.Status.ClusterID, requestCommand(g, survivor))
 	case g.Spec.Paused:
-		return never("spec.paused is set, and nothing is done: %s", origin.Of(g).Set("paused", false))
+		return stallForUser("spec.paused is set, and nothing is done: %s", origin.OfGroup(g).Set("paused", false))
 	case g.Spec.Suspended:
-		return never("spec.suspended is set: %s", origin.Of(g).Set("suspended", false))
-	case !bootstrap.OwnPD(g, s).Allowed() && !active(g.Status.Recovery):
+		return stallForUser("spec.suspended is set: %s", origin.OfGroup(g).Set("suspended", false))
+	case !bootstrap.OwnPD(g, s).IsAllowed() && !isUnderWay(g.Status.Recovery):
 		return step.Stall(v1alpha1.ReasonRecoveryRefused, bootstrap.OwnPD(g, s).Reason())
 	}
-	for _, check := range []step.Outcome{quorum(g, s), unfit(g, s, survivor), served(g, s)} {
+	for _, check := range []step.Outcome{checkNoQuorum(g, s), checkSurvivor(g, s, survivor), checkServed(g, s)} {
 		if check.Kind != step.KindDone {
 			return check
 		}
@@ -53,9 +53,9 @@ func refuse(g *v1alpha1.PDGroup, s observation.Snapshot, request string) step.Ou
 	return step.Done()
 }
 
-// quorum refuses while PD has a quorum, or might get one by itself.
-func quorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
-	voters := voters(g)
+// checkNoQuorum refuses while PD has a quorum, or might get one by itself.
+func checkNoQuorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
+	voters := listVoters(g)
 	var running []string
 	for _, name := range voters {
 		if i := s.Instance(name); i != nil && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
@@ -64,12 +64,12 @@ func quorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	}
 	lost := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionQuorumHealthy)
 	switch {
-	case quorate(g, s.PD), lost == nil, lost.Status == metav1.ConditionTrue:
-		return never("PD has a quorum, and there is nothing to recover: %s", withdraw(g))
+	case hasQuorum(g, s.PD), lost == nil, lost.Status == metav1.ConditionTrue:
+		return stallForUser("PD has a quorum, and there is nothing to recover: %s", withdrawCommand(g))
 	case len(voters) <= 1:
-		return never("PD has a single member, so there is no other to recover from; repair it: kubectl -n %s describe instance %s", g.Namespace, strings.Join(voters, ""))
+		return stallForUser("PD has a single member, so there is no other to recover from; repair it: kubectl -n %s describe instance %s", g.Namespace, strings.Join(voters, ""))
 	case len(running) >= pd.Majority(len(voters)):
-		return never("members %s run, and are a majority of %d: fix what keeps them apart: kubectl -n %s logs %s", strings.Join(running, ", "), len(voters), g.Namespace, running[0])
+		return stallForUser("members %s run, and are a majority of %d: fix what keeps them apart: kubectl -n %s logs %s", strings.Join(running, ", "), len(voters), g.Namespace, running[0])
 	}
 	if left := electionPatience - s.Now.Sub(lost.LastTransitionTime.Time); left > 0 {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: PD must have been without a quorum for %s", electionPatience))
@@ -77,19 +77,19 @@ func quorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	return step.Done()
 }
 
-// quorate reports whether the group's own PD has a quorum.
-func quorate(g *v1alpha1.PDGroup, view pd.View) bool {
+// hasQuorum reports whether the group's own PD has a quorum.
+func hasQuorum(g *v1alpha1.PDGroup, view pd.View) bool {
 	return view.HasQuorum() && view.ClusterID == g.Status.ClusterID
 }
 
-// voters returns the names of PD's members, as far as they are known: those that
+// listVoters returns the names of PD's members, as far as they are known: those that
 // it listed last, and those that a recovery is about.
-func voters(g *v1alpha1.PDGroup) []string {
+func listVoters(g *v1alpha1.PDGroup) []string {
 	var out []string
 	for _, m := range g.Status.Members {
 		out = append(out, m.Name)
 	}
-	if r := g.Status.Recovery; active(r) {
+	if r := g.Status.Recovery; isUnderWay(r) {
 		for _, m := range append(slices.Clone(r.Discarded), r.Survivor) {
 			if !slices.Contains(out, m.Name) {
 				out = append(out, m.Name)
@@ -99,16 +99,16 @@ func voters(g *v1alpha1.PDGroup) []string {
 	return out
 }
 
-// unfit refuses a survivor that PD cannot be rebuilt from.
-func unfit(g *v1alpha1.PDGroup, s observation.Snapshot, name string) step.Outcome {
+// checkSurvivor refuses a survivor that PD cannot be rebuilt from.
+func checkSurvivor(g *v1alpha1.PDGroup, s observation.Snapshot, name string) step.Outcome {
 	i := s.Instance(name)
 	switch {
 	case i == nil:
-		return never("there is no Instance %s: name another one: %s", name, example(g))
+		return stallForUser("there is no Instance %s: name another one: %s", name, exampleCommand(g))
 	case i.DeletionTimestamp != nil, i.Spec.Retire:
-		return never("Instance %s is being removed: name another one: %s", name, example(g))
-	case !slices.Contains(voters(g), name):
-		return never("PD did not list member %s last, which may have joined nothing: name another one: %s", name, example(g))
+		return stallForUser("Instance %s is being removed: name another one: %s", name, exampleCommand(g))
+	case !slices.Contains(listVoters(g), name):
+		return stallForUser("PD did not list member %s last, which may have joined nothing: name another one: %s", name, exampleCommand(g))
 	}
 	for _, other := range s.Instances {
 		if !workload.IsOwned(g, other) {
@@ -118,38 +118,38 @@ func unfit(g *v1alpha1.PDGroup, s observation.Snapshot, name string) step.Outcom
 	for _, v := range i.Status.Volumes {
 		claimed := slices.ContainsFunc(s.Claims[name], func(c metav1.ObjectMeta) bool { return c.UID == v.ClaimUID && c.DeletionTimestamp == nil })
 		if !claimed || v.Phase != "Bound" {
-			return never("claim %s of Instance %s is not there as the member left it: name another one, or restore it: kubectl -n %s describe instance %s", v.ClaimName, name, g.Namespace, name)
+			return stallForUser("claim %s of Instance %s is not there as the member left it: name another one, or restore it: kubectl -n %s describe instance %s", v.ClaimName, name, g.Namespace, name)
 		}
 	}
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-	if len(i.Status.Volumes) == 0 || member.IsClaimLost(i) || pod == nil || pod.Status != metav1.ConditionTrue && !slices.Contains(startable(), pod.Reason) {
-		return never("the pod of Instance %s cannot be started, and PD not with it: name another one, or: kubectl -n %s describe instance %s", name, g.Namespace, name)
+	if len(i.Status.Volumes) == 0 || member.IsClaimLost(i) || pod == nil || pod.Status != metav1.ConditionTrue && !slices.Contains(startableReasons(), pod.Reason) {
+		return stallForUser("the pod of Instance %s cannot be started, and PD not with it: name another one, or: kubectl -n %s describe instance %s", name, g.Namespace, name)
 	}
 	return step.Done()
 }
 
-// startable lists why a pod may not be Ready that can be started: without a
+// startableReasons lists why a pod may not be Ready that can be started: without a
 // quorum PD does not listen, and ends after a while.
-func startable() []string {
+func startableReasons() []string {
 	return []string{
 		v1alpha1.ReasonPodNotReady, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodFailed,
 		v1alpha1.ReasonPodTerminating, v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonSuspended, v1alpha1.ReasonNodeUnreachable,
 	}
 }
 
-// never refuses until a user does something.
-func never(format string, args ...any) step.Outcome {
+// stallForUser refuses until a user does something.
+func stallForUser(format string, args ...any) step.Outcome {
 	return step.Stall(v1alpha1.ReasonRecoveryRefused, "annotation "+v1alpha1.AnnotationRecoverQuorum+" is not obeyed: "+fmt.Sprintf(format, args...))
 }
 
-// give is the command that asks for PD to be rebuilt from a member.
-func give(g *v1alpha1.PDGroup, survivor string) string {
+// requestCommand is the command that asks for PD to be rebuilt from a member.
+func requestCommand(g *v1alpha1.PDGroup, survivor string) string {
 	return fmt.Sprintf("kubectl -n %s annotate pdgroup %s --overwrite %s=%s/%s", g.Namespace, g.Name, v1alpha1.AnnotationRecoverQuorum, survivor, g.Status.ClusterID)
 }
 
-func example(g *v1alpha1.PDGroup) string { return give(g, "INSTANCE") }
+func exampleCommand(g *v1alpha1.PDGroup) string { return requestCommand(g, "INSTANCE") }
 
-// withdraw is the command that takes a request back.
-func withdraw(g *v1alpha1.PDGroup) string {
+// withdrawCommand is the command that takes a request back.
+func withdrawCommand(g *v1alpha1.PDGroup) string {
 	return fmt.Sprintf("kubectl -n %s annotate pdgroup %s %s-", g.Namespace, g.Name, v1alpha1.AnnotationRecoverQuorum)
 }

@@ -20,14 +20,14 @@ import (
 func TestARequestThatMatchesIsWrittenDownAndNothingElseIsDoneYet(t *testing.T) {
 	g := stricken(right)
 	s := survived(t, g)
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	require.NotNil(t, next)
 	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
 	assert.Equal(t, right, next.Request)
 	assert.Equal(t, v1alpha1.PDRecoveryMember{Name: "a-0", UID: "uid-a-0"}, next.Survivor)
 	assert.Equal(t, []v1alpha1.PDRecoveryMember{{Name: "a-1", UID: "uid-a-1"}, {Name: "a-2", UID: "uid-a-2"}}, next.Discarded)
 	assert.Equal(t, step.KindAfter, o.Kind)
-	assert.False(t, Active(g), "what is done follows from what was read")
+	assert.False(t, IsActive(g), "what is done follows from what was read")
 }
 
 // PD-22: everything that does not match, or is not allowed now, is answered with
@@ -93,7 +93,7 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 			if c.seen != nil {
 				c.seen(&s)
 			}
-			next, o := Next(g, s)
+			next, o := NextRecord(g, s)
 			assert.Nil(t, next)
 			kind := step.KindStall
 			if c.waits {
@@ -152,7 +152,7 @@ func TestNothingIsDoneWhileAnythingRunsThatPDServes(t *testing.T) {
 			g := stricken(right)
 			s := survived(t, g)
 			s.Groups, s.ClusterInstances = append(s.Groups, c.groups...), c.clients
-			next, o := Next(g, s)
+			next, o := NextRecord(g, s)
 			assert.Equal(t, len(c.words) == 0, next != nil, "%s", o.Message)
 			if len(c.words) > 0 {
 				assert.Equal(t, step.KindWait, o.Kind)
@@ -168,8 +168,8 @@ func TestNothingIsDoneWhileAnythingRunsThatPDServes(t *testing.T) {
 				g, s := under(t, phase, still)
 				s.Groups, s.ClusterInstances = append(s.Groups, c.groups...), c.clients
 				p, _ := changed(t, g, s)
-				assert.Equal(t, len(c.words) == 0 && phase == v1alpha1.RecoveryForcing, Forces(p))
-				next, o := Next(g, s)
+				assert.Equal(t, len(c.words) == 0 && phase == v1alpha1.RecoveryForcing, ForcesMember(p))
+				next, o := NextRecord(g, s)
 				assert.Equal(t, len(c.words) > 0 || phase == v1alpha1.RecoveryForcing, next.Phase == phase, "%s", o.Message)
 				for _, word := range c.words {
 					assert.Contains(t, o.Message, word)
@@ -180,13 +180,13 @@ func TestNothingIsDoneWhileAnythingRunsThatPDServes(t *testing.T) {
 }
 
 func TestPodsThatOnlyWaitForAQuorumCanBeRecoveredFrom(t *testing.T) {
-	for _, reason := range startable() {
+	for _, reason := range startableReasons() {
 		g := stricken(right)
 		s := survived(t, g, func(s *observation.Snapshot) {
 			s.Instances[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: reason}}
 			s.PD.Err = errors.New("connection refused")
 		})
-		next, o := Next(g, s)
+		next, o := NextRecord(g, s)
 		assert.NotNil(t, next, "%s: %s", reason, o.Message)
 	}
 }
@@ -195,17 +195,17 @@ func TestARequestIsObeyedOnceAndForgottenWhenItIsTakenOff(t *testing.T) {
 	g := stricken(right)
 	g.Status.Recovery = &v1alpha1.PDRecovery{Request: right, Phase: v1alpha1.RecoveryFinished}
 	s := survived(t, g)
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	assert.Equal(t, g.Status.Recovery, next)
 	assert.Equal(t, step.KindDone, o.Kind)
 
 	g.Annotations[v1alpha1.AnnotationRecoverQuorum] = "a-0/74"
-	next, o = Next(g, s)
+	next, o = NextRecord(g, s)
 	assert.Equal(t, g.Status.Recovery, next, "what is refused does not count")
 	assert.Equal(t, v1alpha1.ReasonRecoveryRefused, o.Reason)
 
 	g.Annotations = nil
-	next, o = Next(g, s)
+	next, o = NextRecord(g, s)
 	assert.Nil(t, next)
 	assert.Equal(t, step.KindDone, o.Kind)
 }
@@ -219,16 +219,16 @@ func TestAGroupThatCameBackWithAMinorityIsRecoveredWhenAUserNamesItsMembers(t *t
 		s.Instances[0].Status.Conditions[0].Status, s.Instances[0].Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonContainerCrashing
 		s.Claims = map[string][]metav1.ObjectMeta{"a-0": s.Claims["a-0"]}
 	})
-	next, o := Next(g, s)
+	next, o := NextRecord(g, s)
 	assert.NotEqual(t, step.KindStall, o.Kind, o.Message)
 	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
 	g.Status.Recovery = next
-	next, _ = Next(g, s)
+	next, _ = NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "there is nobody else to stop")
 
 	g = stricken(right)
 	g.Status.ClusterID, g.Status.Members = "", nil
-	_, o = Next(g, s)
+	_, o = NextRecord(g, s)
 	assert.Equal(t, step.KindStall, o.Kind)
 	assert.Contains(t, o.Message, "there is nothing to recover")
 }

@@ -13,32 +13,32 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// served refuses while something runs that PD serves. The survivor may not have
+// checkServed refuses while something runs that PD serves. The survivor may not have
 // the last that PD wrote down, and would give out again what the others have given
 // out: the IDs of regions and peers. A group says what is meant to run, and its
 // Instances what does: they outlive a group that is deleted.
-func served(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
+func checkServed(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	for _, other := range s.Groups {
 		kind := strings.ToLower(other.GroupKind())
 		switch {
 		case other.GroupKind() == v1alpha1.KindPDGroup, other.GetDeletionTimestamp() != nil:
 		case !other.GetComponentSpec().Suspended:
-			return never("%s %s must be stopped first: %s", other.GroupKind(), other.GetName(), origin.Of(other).Set("suspended", true))
-		case gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate) == nil:
+			return stallForUser("%s %s must be stopped first: %s", other.GroupKind(), other.GetName(), origin.OfGroup(other).Set("suspended", true))
+		case gate.FindCurrentCondition(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate) == nil:
 			// An operator that has not seen it may still make an Instance.
 			return step.Wait(other.GroupKind(), patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: the operator of %s %s has not seen yet that it is suspended: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName()))
 		}
 	}
-	if i := Serving(s.ClusterInstances); i != nil {
-		return step.Wait("Instance", patience, v1alpha1.ReasonRecoveryRefused, "not yet: "+keeps(s, i))
+	if i := FindRunningClient(s.ClusterInstances); i != nil {
+		return step.Wait("Instance", patience, v1alpha1.ReasonRecoveryRefused, "not yet: "+describeRunning(s, i))
 	}
 	return step.Done()
 }
 
-// Serving returns the first Instance of those that PD serves whose pod may run or
+// FindRunningClient returns the first Instance of those that PD serves whose pod may run or
 // may still be made; nil if there is none.
-func Serving(instances []*v1alpha1.Instance) *v1alpha1.Instance {
+func FindRunningClient(instances []*v1alpha1.Instance) *v1alpha1.Instance {
 	at := slices.IndexFunc(instances, func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
 	if at < 0 {
 		return nil
@@ -46,10 +46,10 @@ func Serving(instances []*v1alpha1.Instance) *v1alpha1.Instance {
 	return instances[at]
 }
 
-// keeps says of an Instance that PD serves what keeps it from having stopped, and
+// describeRunning says of an Instance that PD serves what keeps it from having stopped, and
 // who is to be asked: its group while there is one, its node while its pod stops.
 // What neither stops is stopped by hand, which costs no claim.
-func keeps(s observation.Snapshot, i *v1alpha1.Instance) string {
+func describeRunning(s observation.Snapshot, i *v1alpha1.Instance) string {
 	what := "may still make its pod"
 	if i.Status.PodUID != "" {
 		what = "still has its pod " + i.Name

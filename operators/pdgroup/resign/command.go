@@ -25,7 +25,7 @@ func Parse(args []string, env func(string) string) (c Command, err error) {
 	c.Line, err = hook.ParseLine(args, []string{"stop"}, func(set *flag.FlagSet) {
 		set.StringVar(&c.Job.PD, "pd", "", "base URL of the member")
 		set.StringVar(&c.Job.Name, "name", "", "name of the member; $(NAME) stands for a variable")
-		c.Job.TLS.Flags(set)
+		c.Job.TLS.AddFlags(set)
 		set.DurationVar(&c.Within, "within", 0, "for how long")
 	})
 	if err != nil || c.Into != "" {

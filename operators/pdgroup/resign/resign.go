@@ -46,20 +46,20 @@ func (j Job) Stop(ctx context.Context) error {
 		switch {
 		case err != nil && look == 0:
 			// The leader answers. Without one there is nothing to hand over.
-			j.Say.Tell("stopped without asking for PD's leader: %v", err)
+			j.Say.Logf("stopped without asking for PD's leader: %v", err)
 			return nil
 		case err == nil && leader != j.Name:
 			if look > 0 {
-				j.Say.Tell("%s leads now", leader)
+				j.Say.Logf("%s leads now", leader)
 			}
 			return nil
 		case err == nil && look%again == 0:
 			next, err := j.handOver(ctx, pd, tried)
 			switch {
 			case err != nil:
-				j.Say.Tell("%v", err) // it is tried again, or the time is over
+				j.Say.Logf("%v", err) // it is tried again, or the time is over
 			case next == "":
-				j.Say.Tell("member %s is stopped while it leads: no other one is healthy", j.Name)
+				j.Say.Logf("member %s is stopped while it leads: no other one is healthy", j.Name)
 				return nil
 			}
 			tried = append(tried, next)
@@ -74,7 +74,7 @@ func (j Job) Stop(ctx context.Context) error {
 // handOver asks a member to lead, and returns which. It is none when no other member is
 // healthy. Members that have been asked come last.
 func (j Job) handOver(ctx context.Context, pd server, tried []string) (string, error) {
-	healthy, err := pd.healthy(ctx)
+	healthy, err := pd.healthyMembers(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -83,7 +83,7 @@ func (j Job) handOver(ctx context.Context, pd server, tried []string) (string, e
 		return "", nil
 	}
 	slices.SortStableFunc(healthy, func(a, b string) int { return cmp.Compare(slices.Index(tried, a), slices.Index(tried, b)) })
-	j.Say.Tell("member %s hands over to %s before it is stopped", j.Name, healthy[0])
+	j.Say.Logf("member %s hands over to %s before it is stopped", j.Name, healthy[0])
 	return healthy[0], pd.transfer(ctx, healthy[0])
 }
 
@@ -104,8 +104,8 @@ func (s server) leader(ctx context.Context) (string, error) {
 	return answer.Name, nil
 }
 
-// healthy returns the names of the members that the leader calls healthy.
-func (s server) healthy(ctx context.Context) ([]string, error) {
+// healthyMembers returns the names of the members that the leader calls healthy.
+func (s server) healthyMembers(ctx context.Context) ([]string, error) {
 	var answer []struct {
 		Name    string `json:"name"`
 		Healthy bool   `json:"health"`

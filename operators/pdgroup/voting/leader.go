@@ -16,8 +16,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// Anybody may lead when the one that does is stopped.
-func Anybody(*v1alpha1.Instance) bool { return true }
+// FitsAny may lead when the one that does is stopped.
+func FitsAny(*v1alpha1.Instance) bool { return true }
 
 // Successor names the member that leads next after an Instance's: one that is healthy
 // and stays, at best none that a user wants to lead nothing, Ready and at the wanted
@@ -65,11 +65,11 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 		return component.Eviction{}
 	}
 	wait := func(format string, args ...any) step.Outcome {
-		return waiting(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
+		return waitForPD(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
 	}
-	m, listed := membership.Of(v.g, v.s, i)
-	switch known := membership.Known(v.g, v.s); {
-	case !known.Allowed():
+	m, listed := membership.FindMember(v.g, v.s, i)
+	switch known := membership.MayTrustAnswer(v.g, v.s); {
+	case !known.IsAllowed():
 		return component.Eviction{Wait: wait("it is unknown whether it does: %s", known.Reason())}
 	case !listed:
 		return component.Eviction{Wait: wait("PD does not list its member yet")}
@@ -81,7 +81,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 		return component.Eviction{Blocked: true, Wait: wait("does: no other member that is healthy and stays may lead; let another one, or this one: kubectl -n %s annotate instance %s %s-",
 			i.Namespace, i.Name, v1alpha1.AnnotationEvictLeaders)}
 	}
-	p := ordering(component.Call{Verb: component.TransferLeader, Target: to, Instance: i.Name}, v1alpha1.ReasonEvictingLeaders,
+	p := waitForOrder(component.Call{Verb: component.TransferLeader, Target: to, Instance: i.Name}, v1alpha1.ReasonEvictingLeaders,
 		"PD's leader moves from %s to %s: annotation %s on Instance %s", m.Name, to, v1alpha1.AnnotationEvictLeaders, i.Name)
 	return component.Eviction{Calls: p.Calls, Wait: p.Wait}
 }
@@ -90,7 +90,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 // although no member is stopped for it: it stays, nothing is being done to it, and no member
 // wants it to lead nothing.
 func (v Voters) mayLead(i *v1alpha1.Instance) bool {
-	if i == nil || i.DeletionTimestamp != nil || i.Spec.Retire || i.Annotations[v1alpha1.AnnotationDisruption] != "" || v.s.Lease.HeldBy(i) {
+	if i == nil || i.DeletionTimestamp != nil || i.Spec.Retire || i.Annotations[v1alpha1.AnnotationDisruption] != "" || v.s.Lease.IsHeldBy(i) {
 		return false
 	}
 	_, evicted := member.EvictionRequest(i)

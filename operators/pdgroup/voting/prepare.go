@@ -21,47 +21,47 @@ import (
 func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparation {
 	name := d.Instance.Name
 	if d.Verb == member.Remove {
-		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) && !membership.Returned(v.g, v.s, d.Instance) {
+		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) && !membership.HasReturned(v.g, v.s, d.Instance) {
 			return component.Preparation{Ready: true}
 		}
-		if !bootstrap.Bootstrapped(v.g, v.s) {
+		if !bootstrap.IsBootstrapped(v.g, v.s) {
 			return v.beforeBootstrap(d.Instance)
 		}
-		if !bootstrap.Started(d.Instance) {
+		if !bootstrap.MayHaveStarted(d.Instance) {
 			return component.Preparation{Ready: true}
 		}
 	}
-	if known := membership.Known(v.g, v.s); !known.Allowed() {
-		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, known.Reason())
+	if known := membership.MayTrustAnswer(v.g, v.s); !known.IsAllowed() {
+		return waitForPD(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, known.Reason())
 	}
-	m, listed := membership.Of(v.g, v.s, d.Instance)
+	m, listed := membership.FindMember(v.g, v.s, d.Instance)
 	if d.Verb == member.Remove && !listed {
 		return component.Preparation{Ready: true}
 	}
 	if d.Verb == member.Remove {
-		if may := v.Allows(d); !may.Allowed() {
-			return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): %s", name, d.Why, may.Reason())
+		if may := v.Allows(d); !may.IsAllowed() {
+			return waitForPD(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): %s", name, d.Why, may.Reason())
 		}
 	}
 	if m.Name == v.s.PD.Leader && len(v.s.PD.Members) > 1 {
-		to := v.Successor(d, Anybody)
+		to := v.Successor(d, FitsAny)
 		if to == "" {
-			return waiting(v1alpha1.ReasonPreparing, "member %s leads PD, and no other member is healthy", name)
+			return waitForPD(v1alpha1.ReasonPreparing, "member %s leads PD, and no other member is healthy", name)
 		}
-		return ordering(component.Call{Verb: component.TransferLeader, Target: to, Instance: name}, v1alpha1.ReasonPreparing, "PD's leader moves from %s to %s", name, to)
+		return waitForOrder(component.Call{Verb: component.TransferLeader, Target: to, Instance: name}, v1alpha1.ReasonPreparing, "PD's leader moves from %s to %s", name, to)
 	}
 	if d.Verb == member.Remove {
-		return ordering(component.Call{Verb: component.DeleteMember, Target: m.ID, Instance: name}, v1alpha1.ReasonDraining, "member %s is being removed from PD", name)
+		return waitForOrder(component.Call{Verb: component.DeleteMember, Target: m.ID, Instance: name}, v1alpha1.ReasonDraining, "member %s is being removed from PD", name)
 	}
 	return component.Preparation{Ready: true}
 }
 
-func waiting(reason, format string, args ...any) component.Preparation {
+func waitForPD(reason, format string, args ...any) component.Preparation {
 	return component.Preparation{Wait: step.Wait("PD", membership.LookAgain, reason, fmt.Sprintf(format, args...))}
 }
 
-// ordering waits for the effect of an order to PD.
-func ordering(call component.Call, reason, format string, args ...any) component.Preparation {
+// waitForOrder waits for the effect of an order to PD.
+func waitForOrder(call component.Call, reason, format string, args ...any) component.Preparation {
 	return component.Preparation{Calls: []component.Call{call}, Wait: step.Wait("PD", membership.OrderPatience, reason, fmt.Sprintf(format, args...))}
 }
 
@@ -70,10 +70,10 @@ func ordering(call component.Call, reason, format string, args ...any) component
 // forget it, and is replaced when the cluster is there.
 func (v Voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
 	switch {
-	case bootstrap.Started(i):
-		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s was deleted while it bootstraps PD's cluster: it is replaced when the cluster is there", i.Name)
-	case bootstrap.Listed(v.g.Status.InitialMembers, i):
-		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s is taken off status.initialMembers: it has never started", i.Name)
+	case bootstrap.MayHaveStarted(i):
+		return waitForPD(v1alpha1.ReasonBootstrapping, "Instance %s was deleted while it bootstraps PD's cluster: it is replaced when the cluster is there", i.Name)
+	case bootstrap.IsInitial(v.g.Status.InitialMembers, i):
+		return waitForPD(v1alpha1.ReasonBootstrapping, "Instance %s is taken off status.initialMembers: it has never started", i.Name)
 	}
 	return component.Preparation{Ready: true, Stays: true}
 }
@@ -81,12 +81,12 @@ func (v Voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
 // Recover implements component.Component: the Lease is given back when PD calls the
 // member healthy again.
 func (v Voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
-	back := membership.Known(v.g, v.s)
-	if m, listed := membership.Of(v.g, v.s, i); back.Allowed() && (!listed || !m.Healthy) {
+	back := membership.MayTrustAnswer(v.g, v.s)
+	if m, listed := membership.FindMember(v.g, v.s, i); back.IsAllowed() && (!listed || !m.Healthy) {
 		back = verdict.Refuse("PD does not call it healthy")
 	}
-	if !back.Allowed() {
-		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, back.Reason())
+	if !back.IsAllowed() {
+		return waitForPD(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, back.Reason())
 	}
 	return component.Preparation{Ready: true}
 }

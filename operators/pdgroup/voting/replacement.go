@@ -31,113 +31,113 @@ const (
 	defaultReplaceAfter = 30 * time.Minute
 )
 
-// ReplacedWhenDeleted implements component.Component: a member that works goes when another one
+// IsReplacedWhenDeleted implements component.Component: a member that works goes when another one
 // has taken its place; what does not work is removed first, because every further
 // member makes the majority larger. The pod of one that
 // PD has removed may never finish stopping: after a while its slot is left alone.
-func (v Voters) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
-	m, listed := membership.Of(v.g, v.s, i)
-	return v.lingers(i) || membership.Known(v.g, v.s).Allowed() && listed && m.Healthy
+func (v Voters) IsReplacedWhenDeleted(i *v1alpha1.Instance) bool {
+	m, listed := membership.FindMember(v.g, v.s, i)
+	return v.isLingering(i) || membership.MayTrustAnswer(v.g, v.s).IsAllowed() && listed && m.Healthy
 }
 
-// lingers reports that an Instance whose member PD has removed was deleted a while ago
+// isLingering reports that an Instance whose member PD has removed was deleted a while ago
 // and is still there.
-func (v Voters) lingers(i *v1alpha1.Instance) bool {
-	return i.DeletionTimestamp != nil && membership.Left(v.g, v.s, i) && v.s.Now.Sub(i.DeletionTimestamp.Time) >= replacementPause
+func (v Voters) isLingering(i *v1alpha1.Instance) bool {
+	return i.DeletionTimestamp != nil && membership.HasLeft(v.g, v.s, i) && v.s.Now.Sub(i.DeletionTimestamp.Time) >= replacementPause
 }
 
 // ReasonDead implements component.Component. A member is only given up while the others
 // make a majority without it and none of them is on its way in or out.
 func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
-	m, listed := membership.Of(v.g, v.s, i)
-	if !membership.Known(v.g, v.s).Allowed() || listed && m.Healthy || v.unsettled(i) {
+	m, listed := membership.FindMember(v.g, v.s, i)
+	if !membership.MayTrustAnswer(v.g, v.s).IsAllowed() || listed && m.Healthy || v.isUnsettled(i) {
 		return verdict.Reason{}
 	}
-	if listed && v.s.PD.Healthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
+	if listed && v.s.PD.CountHealthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
 		return verdict.Reason{}
 	}
-	unhealthy := v.lacking(i, v1alpha1.ConditionHealthy)
+	unhealthy := v.timeWithout(i, v1alpha1.ConditionHealthy)
 	after := replaceAfter(v.g)
 	switch {
-	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
-		return verdict.Because("PD has removed its member")
+	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.timeWithout(i, v1alpha1.ConditionJoined) >= removedPatience):
+		return verdict.NewReason("PD has removed its member")
 	case member.IsClaimLost(i):
-		return verdict.Because("the volume with its data is gone")
-	case v.discarded(i):
-		return verdict.Because("its volume belongs to a member that PD no longer knows")
+		return verdict.NewReason("the volume with its data is gone")
+	case v.isOnDiscardedVolume(i):
+		return verdict.NewReason("its volume belongs to a member that PD no longer knows")
 	case !listed:
 		return verdict.Reason{} // it has not joined yet
 	case v.s.LostNodes[i.Name] != "":
-		return verdict.Becausef("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
-	case m.ClientURL != "" && v.forgot(i): // an initial member that has never run has none
-		return verdict.Because("its volume is newer than its member in PD")
-	case after > 0 && unhealthy >= after && v.alike(i):
-		return verdict.Becausef("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
+		return verdict.NewReasonf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
+	case m.ClientURL != "" && v.hasReplacedVolume(i): // an initial member that has never run has none
+		return verdict.NewReason("its volume is newer than its member in PD")
+	case after > 0 && unhealthy >= after && v.hasWorkingRevision(i):
+		return verdict.NewReasonf("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
 	}
 	return verdict.Reason{}
 }
 
-// discarded reports that an Instance was recreated on the volume of a member that PD
+// isOnDiscardedVolume reports that an Instance was recreated on the volume of a member that PD
 // has removed, such as by force: a member with such data never starts.
-func (v Voters) discarded(i *v1alpha1.Instance) bool {
-	_, listed := membership.Of(v.g, v.s, i)
+func (v Voters) isOnDiscardedVolume(i *v1alpha1.Instance) bool {
+	_, listed := membership.FindMember(v.g, v.s, i)
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	claim := bootstrap.DataClaim(v.g, i.Name)
 	// A pod that is ready may be said to crash as well, for a while.
 	return !listed && i.Status.Member == nil && pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonContainerCrashing &&
-		v.lacking(i, v1alpha1.ConditionJoined) >= rejoinPatience &&
+		v.timeWithout(i, v1alpha1.ConditionJoined) >= rejoinPatience &&
 		slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool {
 			return c.Name == claim && c.CreationTimestamp.Before(&i.CreationTimestamp)
 		})
 }
 
-// unsettled reports that a change of the members is under way, or that one has
+// isUnsettled reports that a change of the members is under way, or that one has
 // just been: after each replacement the next one waits. One that PD has removed and
 // whose pod does not stop is waited for no longer than that. Nor is a deleted one that
 // works: it stays until another one has joined, which may wait for just this one to be
 // given up.
-func (v Voters) unsettled(i *v1alpha1.Instance) bool {
-	m, _ := membership.Of(v.g, v.s, i)
-	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
+func (v Voters) isUnsettled(i *v1alpha1.Instance) bool {
+	m, _ := membership.FindMember(v.g, v.s, i)
+	if other, starting := v.s.PD.StartingMember(); starting && other.ID != m.ID {
 		return true
 	}
 	bootstrapped := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionBootstrapped)
 	for _, other := range v.s.Instances {
 		joined := bootstrapped != nil && other.CreationTimestamp.After(bootstrapped.LastTransitionTime.Time)
-		om, _ := membership.Of(v.g, v.s, other)
-		if other.Name != i.Name && (other.DeletionTimestamp != nil && !v.lingers(other) && !om.Healthy || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
+		om, _ := membership.FindMember(v.g, v.s, other)
+		if other.Name != i.Name && (other.DeletionTimestamp != nil && !v.isLingering(other) && !om.Healthy || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
 			return true
 		}
 	}
 	return false
 }
 
-// alike reports that a healthy member runs what an Instance is to run: it is not
+// hasWorkingRevision reports that a healthy member runs what an Instance is to run: it is not
 // the spec that keeps it from working, and a new member would work.
-func (v Voters) alike(i *v1alpha1.Instance) bool {
+func (v Voters) hasWorkingRevision(i *v1alpha1.Instance) bool {
 	return slices.ContainsFunc(v.s.Instances, func(other *v1alpha1.Instance) bool {
-		m, _ := membership.Of(v.g, v.s, other)
+		m, _ := membership.FindMember(v.g, v.s, other)
 		return m.Healthy && other.Status.Revision == i.Spec.Revision
 	})
 }
 
-// forgot reports that PD knows the member of an Instance from before, that it
+// hasReplacedVolume reports that PD knows the member of an Instance from before, that it
 // was never healthy since the Instance was made, and that its volumes are no
 // older than the Instance: what PD knows was on others.
-func (v Voters) forgot(i *v1alpha1.Instance) bool {
+func (v Voters) hasReplacedVolume(i *v1alpha1.Instance) bool {
 	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
 	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 	if joined == nil || healthy == nil || !joined.LastTransitionTime.Equal(&healthy.LastTransitionTime) ||
-		v.lacking(i, v1alpha1.ConditionHealthy) < removedPatience {
+		v.timeWithout(i, v1alpha1.ConditionHealthy) < removedPatience {
 		return false
 	}
 	claims := v.s.Claims[i.Name]
 	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c metav1.ObjectMeta) bool { return c.CreationTimestamp.Before(&i.CreationTimestamp) })
 }
 
-// lacking returns for how long a condition of an Instance has been False, zero if
+// timeWithout returns for how long a condition of an Instance has been False, zero if
 // it is not.
-func (v Voters) lacking(i *v1alpha1.Instance, kind string) time.Duration {
+func (v Voters) timeWithout(i *v1alpha1.Instance, kind string) time.Duration {
 	c := meta.FindStatusCondition(i.Status.Conditions, kind)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return 0
@@ -145,8 +145,8 @@ func (v Voters) lacking(i *v1alpha1.Instance, kind string) time.Duration {
 	return v.s.Now.Sub(c.LastTransitionTime.Time)
 }
 
-// Due returns when a judgement that depends on the time may change; 0 is never.
-func (v Voters) Due() time.Duration {
+// RecheckDelay returns when a judgement that depends on the time may change; 0 is never.
+func (v Voters) RecheckDelay() time.Duration {
 	next := time.Duration(0)
 	at := func(patience, passed time.Duration) {
 		if left := patience - passed; passed > 0 && left > 0 && (next == 0 || left < next) {
@@ -154,9 +154,9 @@ func (v Voters) Due() time.Duration {
 		}
 	}
 	for _, i := range v.s.Instances {
-		at(replaceAfter(v.g), v.lacking(i, v1alpha1.ConditionHealthy))
-		at(removedPatience, v.lacking(i, v1alpha1.ConditionHealthy))
-		at(rejoinPatience, v.lacking(i, v1alpha1.ConditionJoined))
+		at(replaceAfter(v.g), v.timeWithout(i, v1alpha1.ConditionHealthy))
+		at(removedPatience, v.timeWithout(i, v1alpha1.ConditionHealthy))
+		at(rejoinPatience, v.timeWithout(i, v1alpha1.ConditionJoined))
 		at(membership.JoinAfter, v.s.Now.Sub(membership.HealthySince(i)))
 		if i.DeletionTimestamp != nil {
 			at(ReplacementPatience, v.s.Now.Sub(i.DeletionTimestamp.Time))

@@ -22,35 +22,35 @@ var (
 	_ component.LeaderEvictor = Voters{}
 )
 
-// Again returns voters by what PD says now.
-func (v Voters) Again(now pd.View) component.Component {
+// WithView returns voters by what PD says now.
+func (v Voters) WithView(now pd.View) component.Component {
 	v.s.PD = now
 	return v
 }
 
-// NotServing implements component.Component: a member adds nothing if PD does not call it
+// IsNotServing implements component.Component: a member adds nothing if PD does not call it
 // healthy, it is not Ready, and its pod does not run or PD does not count on it. A
 // pod that cannot be seen may run: while PD does not say otherwise it stays. When the
 // kubelets lose the API server, the Service of a PD that works publishes no address.
-func (v Voters) NotServing(i *v1alpha1.Instance) bool {
-	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && bootstrap.Usable(v.g, v.s) || member.WasReady(i) {
+func (v Voters) IsNotServing(i *v1alpha1.Instance) bool {
+	if m, listed := membership.FindMember(v.g, v.s, i); listed && m.Healthy && bootstrap.IsPDUsable(v.g, v.s) || member.WasReady(i) {
 		return false
 	}
-	if Unseen(i) && !membership.Known(v.g, v.s).Allowed() {
+	if IsPodUnknown(i) && !membership.MayTrustAnswer(v.g, v.s).IsAllowed() {
 		return false
 	}
 	runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	if runs && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionJoined) {
 		// A slow moment must not cost a member that PD counts on.
-		return v.stranded(i)
+		return v.isStranded(i)
 	}
 	return true
 }
 
-// stranded reports that a member runs and was never healthy since it started,
+// isStranded reports that a member runs and was never healthy since it started,
 // and that PD has had no leader for a while: a mistake that all members started
 // with must be fixable by all of them starting again.
-func (v Voters) stranded(i *v1alpha1.Instance) bool {
+func (v Voters) isStranded(i *v1alpha1.Instance) bool {
 	quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy)
 	return errors.Is(v.s.PD.Err, pd.ErrNoLeader) && meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionHealthy) &&
 		quorum != nil && quorum.Status != metav1.ConditionTrue && v.s.Now.Sub(quorum.LastTransitionTime.Time) >= electionPatience
@@ -60,7 +60,7 @@ func (v Voters) stranded(i *v1alpha1.Instance) bool {
 // back, the leader last. Of those that leave the newest is the first, whichever
 // leads: names stay what people expect.
 func (v Voters) Rank(d component.Disruption) int {
-	m, listed := membership.Of(v.g, v.s, d.Instance)
+	m, listed := membership.FindMember(v.g, v.s, d.Instance)
 	switch {
 	case !listed, !m.Healthy:
 		return 0
@@ -73,7 +73,7 @@ func (v Voters) Rank(d component.Disruption) int {
 // NeedsLease implements component.Component: whatever is done to a member that adds to
 // the quorum needs the Lease, and what has begun with it ends with it.
 func (v Voters) NeedsLease(d component.Disruption) bool {
-	return v.s.Lease.HeldBy(d.Instance) || !v.NotServing(d.Instance)
+	return v.s.Lease.IsHeldBy(d.Instance) || !v.IsNotServing(d.Instance)
 }
 
 // Allows implements component.Component by counting votes: of those that vote after
@@ -81,43 +81,43 @@ func (v Voters) NeedsLease(d component.Disruption) bool {
 // any moment counted in, and no other change of the members may be under way. A
 // single member is restarted without further ado: no other could lead meanwhile.
 func (v Voters) Allows(d component.Disruption) verdict.Verdict {
-	if d.Verb == member.Remove && !bootstrap.Bootstrapped(v.g, v.s) {
+	if d.Verb == member.Remove && !bootstrap.IsBootstrapped(v.g, v.s) {
 		return verdict.Refuse("it bootstraps PD's cluster with the others, and is replaced when the cluster is there")
 	}
-	if known := membership.Known(v.g, v.s); !known.Allowed() {
+	if known := membership.MayTrustAnswer(v.g, v.s); !known.IsAllowed() {
 		return known
 	}
-	m, listed := membership.Of(v.g, v.s, d.Instance)
+	m, listed := membership.FindMember(v.g, v.s, d.Instance)
 	if !listed {
 		return verdict.Allow()
 	}
 	voting := len(v.s.PD.Members)
 	switch {
-	case d.Verb == member.Restart && voting == 1 && membership.Joining(v.g, v.s) > 0:
+	case d.Verb == member.Restart && voting == 1 && membership.CountJoining(v.g, v.s) > 0:
 		return verdict.Refuse("another member is joining")
 	case d.Verb == member.Restart && voting == 1:
 		return verdict.Allow()
 	case d.Verb == member.Remove:
 		voting--
-		if may := v.turn(d, m); !may.Allowed() {
+		if may := v.mayLeaveNow(d, m); !may.IsAllowed() {
 			return may
 		}
 	}
-	wobbly, name := v.unsteady(d.Instance)
-	healthy, joining := v.s.PD.Healthy(append(wobbly, m.ID)...), membership.Joining(v.g, v.s)
+	wobbly, name := v.listUnsteady(d.Instance)
+	healthy, joining := v.s.PD.CountHealthy(append(wobbly, m.ID)...), membership.CountJoining(v.g, v.s)
 	switch need := pd.Majority(voting + joining); {
 	case voting == 0:
 		return verdict.Refuse("it is PD's only member")
 	case healthy >= need:
 		return verdict.Allow()
-	case len(wobbly) > 0 && v.s.PD.Healthy(m.ID) >= need:
+	case len(wobbly) > 0 && v.s.PD.CountHealthy(m.ID) >= need:
 		return verdict.Refusef("PD calls member %s healthy, and its pod is not ready, is being stopped, or stops again and again: kubectl -n %s describe instance %s", name, v.g.Namespace, name)
 	case joining > 0 && healthy >= pd.Majority(voting):
 		return verdict.Refusef("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
 	case voting == 2 && d.Verb == member.Remove && d.Instance.DeletionTimestamp != nil:
 		return verdict.Refusef("%d of the 2 members that would stay are healthy, and a majority needs both: repair the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
 	case voting == 2:
-		return verdict.Refuse("2 members need both for a majority: scale to 3 meanwhile: " + origin.Of(v.g).Scale(3))
+		return verdict.Refuse("2 members need both for a majority: scale to 3 meanwhile: " + origin.OfGroup(v.g).Scale(3))
 	default:
 		return verdict.Refusef("%d of %d members would be healthy without it, and %d are a majority", healthy, voting, need)
 	}
@@ -126,13 +126,13 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 // AllowsNow implements component.Component.
 func (Voters) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
-// unsteady returns the members that PD calls healthy and that are not counted on when
+// listUnsteady returns the members that PD calls healthy and that are not counted on when
 // an Instance's member stops, and the name of one: their pods stand worse than its own.
 // Of those that stand alike either may be restarted, what is pending may be what fixes
 // them.
-func (v Voters) unsteady(than *v1alpha1.Instance) (ids []string, name string) {
+func (v Voters) listUnsteady(than *v1alpha1.Instance) (ids []string, name string) {
 	for _, i := range v.s.Instances {
-		m, listed := membership.Of(v.g, v.s, i)
+		m, listed := membership.FindMember(v.g, v.s, i)
 		if i.Name != than.Name && listed && m.Healthy && (member.IsStopping(i) || member.PodStateOf(i) > member.PodStateOf(than)) {
 			ids, name = append(ids, m.ID), i.Name
 		}
@@ -140,15 +140,15 @@ func (v Voters) unsteady(than *v1alpha1.Instance) (ids []string, name string) {
 	return ids, name
 }
 
-// turn says whether it is a member's turn to leave. Members leave one after the other, those
+// mayLeaveNow says whether it is a member's turn to leave. Members leave one after the other, those
 // that are unhealthy first, and one that works goes when its replacement works.
-func (v Voters) turn(d component.Disruption, m pd.Member) verdict.Verdict {
-	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
+func (v Voters) mayLeaveNow(d component.Disruption, m pd.Member) verdict.Verdict {
+	if other, starting := v.s.PD.StartingMember(); starting && other.ID != m.ID {
 		return verdict.Refuse("member " + other.PeerURL + " is joining PD")
 	}
 	working := 0
 	for _, i := range v.s.Instances {
-		other, listed := membership.Of(v.g, v.s, i)
+		other, listed := membership.FindMember(v.g, v.s, i)
 		leaving := i.DeletionTimestamp != nil || i.Spec.Retire
 		switch {
 		case i.Name == d.Instance.Name || !listed:
@@ -189,10 +189,10 @@ func (v Voters) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict {
 			users = append(users, other.GroupKind()+" "+other.GetName())
 		}
 	}
-	edit := origin.Of(v.g)
+	edit := origin.OfGroup(v.g)
 	field, back := edit.Field("replicas"), edit.Scale(max(len(v.g.Status.Members), 1))
 	if len(users) > 0 {
 		return verdict.Refusef("%s is 0, and %s would be left without a PD: delete them first, or set it back: %s", field, strings.Join(users, ", "), back)
 	}
-	return verdict.Refusef("%s is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set %s to stop it, or set it back: %s", field, edit.Either("suspended"), back)
+	return verdict.Refusef("%s is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set %s to stop it, or set it back: %s", field, edit.SharedField("suspended"), back)
 }

@@ -31,9 +31,9 @@ type Voters struct {
 // New returns the members of a group's PD, as they are seen.
 func New(g *v1alpha1.PDGroup, s observation.Snapshot) Voters { return Voters{g, s} }
 
-// Unseen reports that it is unknown whether an Instance's pod runs: its node does
+// IsPodUnknown reports that it is unknown whether an Instance's pod runs: its node does
 // not answer, or the pod could not be read.
-func Unseen(i *v1alpha1.Instance) bool {
+func IsPodUnknown(i *v1alpha1.Instance) bool {
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	return member.IsUnreachable(i) || pod != nil && pod.Status == metav1.ConditionUnknown
 }

@@ -102,7 +102,7 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			may := New(group(), c.seen).Allows(component.Disruption{Instance: c.seen.Instances[c.slot], Verb: c.verb})
-			assert.Equal(t, c.why == "", may.Allowed(), may.Reason())
+			assert.Equal(t, c.why == "", may.IsAllowed(), may.Reason())
 			assert.Contains(t, may.Reason(), c.why)
 		})
 	}
@@ -123,7 +123,7 @@ func TestPD11WhoLeadsNext(t *testing.T) {
 		{"it has been healthy for longest", func(i *v1alpha1.Instance) { i.Status.Conditions[3].LastTransitionTime = metav1.NewTime(clock()) }},
 	}
 	next := func(s observation.Snapshot) string {
-		return New(group(), s).Successor(component.Disruption{Instance: s.Instances[0], Verb: member.Restart, Revision: "r1"}, Anybody)
+		return New(group(), s).Successor(component.Disruption{Instance: s.Instances[0], Verb: member.Restart, Revision: "r1"}, FitsAny)
 	}
 	for at, lack := range lacks {
 		s := seen(3)
@@ -199,7 +199,7 @@ func TestWhenAJudgementMayChange(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			g := group()
 			c.edit(g)
-			assert.Equal(t, c.due, New(g, c.seen).Due())
+			assert.Equal(t, c.due, New(g, c.seen).RecheckDelay())
 		})
 	}
 }

@@ -30,7 +30,7 @@ type steps struct {
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	out := reconciler.Definition(v1alpha1.KindTiCDCGroup, func(ctx context.Context, env operator.Env) error {
-		return newSteps(ctx, env, statusport.HTTP).component().Setup(env)
+		return newSteps(ctx, env, statusport.ReadState).component().Setup(env)
 	})
 	out.Tools = true
 	return out
@@ -52,13 +52,13 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiCDCGroup, observati
 			return step.Done()
 		},
 		Plan: func(_ context.Context, g *v1alpha1.TiCDCGroup, s *observation.Snapshot) (groupPlan, error) {
-			return plan(g, *s)
+			return makePlan(g, *s)
 		},
 		Act: r.act,
 		Report: func(g *v1alpha1.TiCDCGroup, s observation.Snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiCDCGroupStatus] {
-			status, set := report(g, s, p, acted, now)
+			status, set := reportStatus(g, s, p, acted, now)
 			return execution.Findings[v1alpha1.TiCDCGroupStatus]{
-				Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: step.Worst(acted, p.Outcome),
+				Status: status, Set: set, Members: reportMembers(g, s, p, now), Changes: p.Changes, End: step.Worst(acted, p.Outcome),
 			}
 		},
 		Forget: r.captures.Forget,

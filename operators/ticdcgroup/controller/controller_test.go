@@ -33,7 +33,7 @@ type world struct {
 // begin makes a world with an instance operator, and starts the operator in it.
 func begin(t *testing.T) *world {
 	t.Helper()
-	w := &world{stage.Try(rig.Stage(t), "basic-ticdc", func() *v1alpha1.TiCDCGroup { return &v1alpha1.TiCDCGroup{} })}
+	w := &world{stage.NewSubject(rig.Stage(t), "basic-ticdc", func() *v1alpha1.TiCDCGroup { return &v1alpha1.TiCDCGroup{} })}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
 		return newSteps(ctx, env, func(context.Context, string) (string, error) { return statusport.Capture, nil }).component().Setup(env)
@@ -49,20 +49,20 @@ func begin(t *testing.T) *world {
 
 func TestCapturesStartTheMomentThatPDAndTiKVAreReady(t *testing.T) {
 	w := begin(t)
-	g := w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "PDGroup basic-pd does not exist")
 	pd, tikv := w.PDGroup(), w.TiKVGroup()
 	w.Create(pd)
-	w.Say(pd, step.Done())
-	w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForTiKVGroup")
+	w.WriteGroupStatus(pd, step.Done())
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForTiKVGroup")
 	assert.Empty(t, w.Instances())
 	w.Create(tikv)
-	w.Say(tikv, step.Done())
-	w.Converged()
+	w.WriteGroupStatus(tikv, step.Done())
+	w.WaitUntilConverged()
 	assert.Len(t, w.Instances(), 3)
 	assert.Equal(t, "Serving", w.Instances()[0].Status.Member.State)
 
 	w.Change(func(g *v1alpha1.TiCDCGroup) { g.Spec.Replicas = ptr.To[int32](1) })
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Len(t, w.Instances(), 1)
 }

@@ -13,18 +13,18 @@ import (
 func FuzzATiCDCGroup(f *testing.F) {
 	hostile.Fuzz(f, "1", func(t *testing.T, attempt hostile.Attempt) {
 		g := sample()
-		if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
+		if !hostile.CanMerge(&g.Spec, g.GetReplicas, attempt) {
 			return
 		}
 		g.Spec.Config = attempt.Config
 		hostile.Judge(t, v1alpha1.KindTiCDCGroup, func() any {
 			for _, seen := range []observation.Snapshot{{PDGroup: pdGroup(), Image: ownImage, Now: clock()}, {Now: clock()}} {
-				p, err := plan(g, seen)
+				p, err := makePlan(g, seen)
 				if err != nil {
 					t.Fatal(err) // it would not come to the status
 				}
-				g.Status, _ = report(g, seen, p, step.Done(), clock())
-				members(g, seen, p, clock())
+				g.Status, _ = reportStatus(g, seen, p, step.Done(), clock())
+				reportMembers(g, seen, p, clock())
 			}
 			return g
 		})

@@ -18,7 +18,7 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiCDCGroup) (observatio
 		return s, err
 	}
 	if key := client.ObjectKeyFromObject(g); observation.IsProgressing(g) && g.DeletionTimestamp == nil {
-		s.StatusPorts, s.StatusPortsPending = r.captures.Look(key, s.Instances, r.Credentials.Among(s.Groups))
+		s.StatusPorts, s.StatusPortsPending = r.captures.Observe(key, s.Instances, r.Credentials.TLSForInstances(s.Groups))
 	} else {
 		r.captures.Forget(key)
 	}

@@ -18,16 +18,16 @@ type groupPlan struct {
 	Dependencies gate.Dependencies
 }
 
-// plan decides what to do about a TiCDCGroup. It is pure.
-func plan(g *v1alpha1.TiCDCGroup, s observation.Snapshot) (groupPlan, error) {
-	template, files, problems := render(g, s.Image)
-	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g)})
+// makePlan decides what to do about a TiCDCGroup. It is pure.
+func makePlan(g *v1alpha1.TiCDCGroup, s observation.Snapshot) (groupPlan, error) {
+	template, files, problems := buildTemplate(g, s.Image)
+	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: collectInputs(g), Services: renderServices(g)})
 }
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiCDCGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
 	// PD keeps the changefeeds, and a store has the changes that are copied.
-	open := gate.Of(g, s.PDGroup, s.TiKVGroups)
+	open := gate.CheckDependencies(g, s.PDGroup, s.TiKVGroups)
 	r.Gate, r.GateReason = open.Result, open.Reason
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	r.Component = capturesOf(g, s, open.Result)

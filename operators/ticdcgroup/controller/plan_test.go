@@ -28,7 +28,7 @@ func pdGroup() *v1alpha1.PDGroup {
 	pd := stage.PDGroup("shop")
 	pd.Generation = 1
 	set := conditions.New(nil, 1, clock())
-	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
+	set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
 	pd.Status.Conditions = set.List()
 	return pd
 }
@@ -38,7 +38,7 @@ func tikvGroup() *v1alpha1.TiKVGroup {
 	tikv := stage.TiKVGroup("shop")
 	tikv.Generation = 1
 	set := conditions.New(nil, 1, clock())
-	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
+	set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
 	tikv.Status.Conditions = set.List()
 	return tikv
 }
@@ -61,7 +61,7 @@ func running(t *testing.T, changes ...func(*v1alpha1.TiCDCGroup)) *scene {
 	own := sample(changes...)
 	s := &scene{Simulation: grouptest.New(own), t: t, own: own, pd: pdGroup()}
 	s.converge()
-	s.fewest = s.Serving()
+	s.fewest = s.CountServing()
 	return s
 }
 
@@ -75,9 +75,9 @@ func (s *scene) step() groupPlan {
 	seen := s.Snapshot()
 	seen.PDGroup, seen.Image = s.pd, ownImage
 	seen.TiKVGroups, seen.StatusPorts = []*v1alpha1.TiKVGroup{tikvGroup()}, s.says()
-	p, err := plan(s.own, seen)
+	p, err := makePlan(s.own, seen)
 	require.NoError(s.t, err)
-	s.Carry(seen, p.Plan)
+	s.ExecutePlan(seen, p.Plan)
 	s.Report(seen, p.Plan)
 	return p
 }
@@ -89,10 +89,10 @@ func (s *scene) converge() step.Outcome {
 	for range 80 {
 		s.Now = s.Now.Add(10 * time.Second)
 		out = s.step().Outcome
-		s.fewest = min(s.fewest, s.Serving())
+		s.fewest = min(s.fewest, s.CountServing())
 		for _, name := range s.Names() {
 			s.Operate(name)
-			s.fewest = min(s.fewest, s.Serving())
+			s.fewest = min(s.fewest, s.CountServing())
 		}
 		s.Advance()
 	}
@@ -123,10 +123,10 @@ func TestCapturesWaitForPDAndAStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.seen.Now = clock()
-			p, err := plan(sample(), c.seen)
+			p, err := makePlan(sample(), c.seen)
 			require.NoError(t, err)
 			assert.Len(t, p.Instances, c.count)
-			status, _ := report(sample(), c.seen, p, step.Done(), clock())
+			status, _ := reportStatus(sample(), c.seen, p, step.Done(), clock())
 			at := slices.IndexFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionDependenciesReady })
 			require.GreaterOrEqual(t, at, 0)
 			assert.Contains(t, status.Conditions[at].Message, c.says)

@@ -13,16 +13,16 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// report computes the status of a TiCDCGroup. It is pure.
-func report(g *v1alpha1.TiCDCGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiCDCGroupStatus, *conditions.Set) {
+// reportStatus computes the status of a TiCDCGroup. It is pure.
+func reportStatus(g *v1alpha1.TiCDCGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiCDCGroupStatus, *conditions.Set) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
-	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
+	p.Dependencies.SetCondition("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
 	// One capture copies what all would; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	return v1alpha1.TiCDCGroupStatus{GroupStatus: groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)}, set
 }
 
-// members reports every Instance's capture.
-func members(g *v1alpha1.TiCDCGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
+// reportMembers reports every Instance's capture.
+func reportMembers(g *v1alpha1.TiCDCGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
 	return stateless.Report(g, s.Instances, p.Drained, v1alpha1.PortTiCDC, now)
 }

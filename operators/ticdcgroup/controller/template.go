@@ -28,18 +28,18 @@ const (
 	defaultDrain = 600
 )
 
-// ports returns TiCDC's port.
-func ports() []workload.Port {
+// renderPorts returns TiCDC's port.
+func renderPorts() []workload.Port {
 	return []workload.Port{{Name: "ticdc", Number: v1alpha1.PortTiCDC}}
 }
 
-// services returns the group's Service, which gives every capture its name.
-func services(g *v1alpha1.TiCDCGroup) []*corev1.Service {
-	return []*corev1.Service{workload.PeerService(g, ports())}
+// renderServices returns the group's Service, which gives every capture its name.
+func renderServices(g *v1alpha1.TiCDCGroup) []*corev1.Service {
+	return []*corev1.Service{workload.PeerService(g, renderPorts())}
 }
 
-// inputs returns the part of the spec that a capture is rendered from.
-func inputs(g *v1alpha1.TiCDCGroup) any {
+// collectInputs returns the part of the spec that a capture is rendered from.
+func collectInputs(g *v1alpha1.TiCDCGroup) any {
 	inputs := map[string]any{"sinkSecrets": g.Spec.SinkSecrets, "drainSeconds": g.Spec.DrainSeconds}
 	maps.Copy(inputs, workload.TLSInputs(g))
 	return rollout.Inputs(g, inputs)
@@ -50,10 +50,10 @@ func ownedKeys() []string {
 	return []string{"addr", "advertise-addr", "data-dir", "log-file"}
 }
 
-// render renders the pod and the configuration file of a capture. image is the operator's,
+// buildTemplate renders the pod and the configuration file of a capture. image is the operator's,
 // which has the program that hands over; empty if the operator does not know it.
-func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
-	files, problems := config(g)
+func buildTemplate(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := renderConfig(g)
 	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())
@@ -69,10 +69,10 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 			"--data-dir=" + dataDir,
 			"--config=" + configDir + "/" + configFile,
 		},
-		Ports:        ports(),
+		Ports:        renderPorts(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
-		Readiness:    workload.Readiness(workload.StatusPort(g, "/status", "ticdc")),
+		Readiness:    workload.ReadinessProbe(workload.StatusPort(g, "/status", "ticdc")),
 		GraceSeconds: drain + closing,
 		MetricsPort:  v1alpha1.PortTiCDC,
 	}
@@ -110,7 +110,7 @@ func mountsData(g *v1alpha1.TiCDCGroup) bool {
 	})
 }
 
-// config renders ticdc.toml: the user's.
-func config(g *v1alpha1.TiCDCGroup) (map[string]string, []string) {
+// renderConfig renders ticdc.toml: the user's.
+func renderConfig(g *v1alpha1.TiCDCGroup) (map[string]string, []string) {
 	return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), nil)
 }

@@ -21,7 +21,7 @@ type Command struct {
 func Parse(args []string, env func(string) string) (c Command, err error) {
 	c.Line, err = hook.ParseLine(args, []string{"stop"}, func(set *flag.FlagSet) {
 		set.StringVar(&c.Job.API, "api", "", "base URL of the capture's HTTP API")
-		c.Job.TLS.Flags(set)
+		c.Job.TLS.AddFlags(set)
 		set.DurationVar(&c.Job.Within, "within", 0, "for how long it may take, at most")
 	})
 	if err == nil && c.Verb == "stop" && (c.Job.API == "" || c.Job.Within < 0) {

@@ -56,7 +56,7 @@ func (j Job) Stop(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case done:
-			j.Say.Tell("nothing is left to hand over")
+			j.Say.Logf("nothing is left to hand over")
 			return nil
 		case errors.Is(err, errUnsupported):
 			return err
@@ -97,7 +97,7 @@ func (j Job) step(ctx context.Context) (done bool, err error) {
 		return true, nil
 	}
 	if self.Owner {
-		j.Say.Tell("resigning as owner")
+		j.Say.Logf("resigning as owner")
 		if err := j.call(ctx, http.MethodPost, "/api/v1/owner/resign", nil, nil); err != nil {
 			return false, err
 		}
@@ -133,7 +133,7 @@ func (j Job) call(ctx context.Context, method, path string, body, into any) erro
 		return fmt.Errorf("make request: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	transport, err := j.TLS.Local()
+	transport, err := j.TLS.LocalTransport()
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func TestSEC01ACaptureIsToldOverTLS(t *testing.T) {
 	require.NoError(t, err)
 	p := &play{others: 1, owner: true, tables: 1}
 	server := httptest.NewUnstartedServer(p.handler())
-	server.TLS, err = pki.Server(data)
+	server.TLS, err = pki.ServerConfig(data)
 	require.NoError(t, err)
 	server.StartTLS()
 	t.Cleanup(server.Close)

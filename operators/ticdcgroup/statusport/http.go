@@ -19,9 +19,9 @@ const (
 // port is where TiCDC answers about itself.
 const port = settings.Port(v1alpha1.PortTiCDC)
 
-// HTTP asks the capture on a host whether it is the owner: GET /api/v1/status. A version
+// ReadState asks the capture on a host whether it is the owner: GET /api/v1/status. A version
 // that does not know the path does not tell: the state is empty.
-func HTTP(ctx context.Context, host string) (string, error) {
+func ReadState(ctx context.Context, host string) (string, error) {
 	status, err := port.Get(ctx, host, "/api/v1/status")
 	switch {
 	case errors.Is(err, settings.ErrNotFound):

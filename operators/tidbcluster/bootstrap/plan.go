@@ -46,16 +46,16 @@ type Plan struct {
 // Name is that of the Restore of a cluster.
 func Name(cluster string) string { return cluster + "-bootstrap" }
 
-// Make decides what to do. What is done stands in status, and nothing else is looked at then.
+// MakePlan decides what to do. What is done stands in status, and nothing else is looked at then.
 // Until it does, a Restore that is complete says so, and so does a group that lets clients in:
 // whatever was lost meanwhile, clients are not kept out again, and nothing is restored over
 // what they have written.
-func Make(c *v1alpha1.TidbCluster, seen Seen) Plan {
+func MakePlan(c *v1alpha1.TidbCluster, seen Seen) Plan {
 	mine := seen.Restore != nil && metav1.IsControlledBy(seen.Restore, c)
 	switch from := c.Spec.BootstrapFrom; {
 	case c.Status.RestoredAt != nil:
 		return Plan{RestoredAt: c.Status.RestoredAt, Outcome: step.Done()}
-	case mine && complete(seen.Restore):
+	case mine && isComplete(seen.Restore):
 		at := ptr.Deref(seen.Restore.Status.CompletionTime, seen.Restore.CreationTimestamp)
 		return Plan{RestoredAt: &at, Outcome: step.Done()}
 	case from == nil && mine:
@@ -63,23 +63,23 @@ func Make(c *v1alpha1.TidbCluster, seen Seen) Plan {
 	case from == nil:
 		return Plan{Outcome: step.Done()}
 	case seen.Open != "":
-		return Plan{Outcome: stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.bootstrapFrom: %s lets clients in already, and nothing is restored into a cluster that they may have written to: remove it: %s", seen.Open, without(c)))}
+		return Plan{Outcome: stallForUser(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.bootstrapFrom: %s lets clients in already, and nothing is restored into a cluster that they may have written to: remove it: %s", seen.Open, skipRestoreCommand(c)))}
 	case seen.Restore != nil && !mine:
-		return Plan{Closed: true, Outcome: stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Restore %s exists and was not made by this TidbCluster: delete it: kubectl -n %s delete restore %s", seen.Restore.Name, c.Namespace, seen.Restore.Name))}
+		return Plan{Closed: true, Outcome: stallForUser(v1alpha1.ReasonNameConflict, fmt.Sprintf("Restore %s exists and was not made by this TidbCluster: delete it: kubectl -n %s delete restore %s", seen.Restore.Name, c.Namespace, seen.Restore.Name))}
 	default:
-		return proceed(c, seen)
+		return planRestore(c, seen)
 	}
 }
 
-// proceed is a cluster whose data are not there yet.
-func proceed(c *v1alpha1.TidbCluster, seen Seen) Plan {
-	p := Plan{Closed: true, Live: seen.Restore, Outcome: outcome(c, seen)}
+// planRestore is a cluster whose data are not there yet.
+func planRestore(c *v1alpha1.TidbCluster, seen Seen) Plan {
+	p := Plan{Closed: true, Live: seen.Restore, Outcome: restoreOutcome(c, seen)}
 	switch {
 	case c.Spec.Paused, seen.Restore != nil && seen.Restore.DeletionTimestamp != nil:
 	case seen.Restore != nil: // stays with the group that it names
-		p.Make = render(c, seen.Restore.Spec.TiDBGroup.Name)
+		p.Make = renderRestore(c, seen.Restore.Spec.TiDBGroup.Name)
 	case seen.Through != "":
-		p.Make = render(c, seen.Through)
+		p.Make = renderRestore(c, seen.Through)
 	}
 	return p
 }
@@ -87,51 +87,51 @@ func proceed(c *v1alpha1.TidbCluster, seen Seen) Plan {
 // giveUp is a cluster whose spec does not ask for the data any more: clients are let in when
 // nothing writes any more.
 func giveUp(c *v1alpha1.TidbCluster, live *v1alpha1.Restore) Plan {
-	p := Plan{Closed: true, Outcome: wait(v1alpha1.ReasonDeleting, "Restore "+live.Name+", which the spec no longer asks for, is stopped before clients are let in")}
+	p := Plan{Closed: true, Outcome: waitForRestore(v1alpha1.ReasonDeleting, "Restore "+live.Name+", which the spec no longer asks for, is stopped before clients are let in")}
 	if !c.Spec.Paused && live.DeletionTimestamp == nil {
 		p.Remove = live
 	}
 	return p
 }
 
-// outcome passes on what the Restore says.
-func outcome(c *v1alpha1.TidbCluster, seen Seen) step.Outcome {
+// restoreOutcome passes on what the Restore says.
+func restoreOutcome(c *v1alpha1.TidbCluster, seen Seen) step.Outcome {
 	name := "Restore " + Name(c.Name)
 	switch {
 	case seen.Restore == nil && seen.Through == "": // the name may be that of another owner's group
-		return wait(v1alpha1.ReasonWaitingForRestore, name+" is made when the first TiDBGroup is")
+		return waitForRestore(v1alpha1.ReasonWaitingForRestore, name+" is made when the first TiDBGroup is")
 	case seen.Restore == nil:
-		return wait(v1alpha1.ReasonCreating, "creating "+name)
+		return waitForRestore(v1alpha1.ReasonCreating, "creating "+name)
 	}
 	said, generation := seen.Restore.Status.Conditions, seen.Restore.Generation
-	if stalled := gate.Current(said, generation, v1alpha1.ConditionStalled); stalled != nil {
-		return stall(stalled.Reason, fmt.Sprintf("%s: %s; or begin without its data: %s", name, strings.TrimSuffix(stalled.Message, "."), without(c)))
+	if stalled := gate.FindCurrentCondition(said, generation, v1alpha1.ConditionStalled); stalled != nil {
+		return stallForUser(stalled.Reason, fmt.Sprintf("%s: %s; or begin without its data: %s", name, strings.TrimSuffix(stalled.Message, "."), skipRestoreCommand(c)))
 	}
-	ready := gate.Current(said, generation, v1alpha1.ConditionReady)
+	ready := gate.FindCurrentCondition(said, generation, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil && seen.Overdue:
-		return wait(v1alpha1.ReasonWaitingForRestore, name+" has no current status: is the backup operator running?")
+		return waitForRestore(v1alpha1.ReasonWaitingForRestore, name+" has no current status: is the backup operator running?")
 	case ready == nil:
-		o := wait(v1alpha1.ReasonWaitingForRestore, name+" was changed, and its operator has not processed it yet")
+		o := waitForRestore(v1alpha1.ReasonWaitingForRestore, name+" was changed, and its operator has not processed it yet")
 		o.After = gate.Patience
 		return o
 	}
-	return wait(v1alpha1.ReasonWaitingForRestore, "no client is let in before "+name+" is complete: "+ready.Message)
+	return waitForRestore(v1alpha1.ReasonWaitingForRestore, "no client is let in before "+name+" is complete: "+ready.Message)
 }
 
-// complete reports whether a Restore has written all. It is done once: what it says of a later
+// isComplete reports whether a Restore has written all. It is done once: what it says of a later
 // version of its spec does not matter.
-func complete(r *v1alpha1.Restore) bool {
+func isComplete(r *v1alpha1.Restore) bool {
 	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// without reports how to begin without the data.
-func without(c *v1alpha1.TidbCluster) string {
+// skipRestoreCommand reports how to begin without the data.
+func skipRestoreCommand(c *v1alpha1.TidbCluster) string {
 	return fmt.Sprintf("kubectl -n %s patch tidbcluster %s --type=merge -p '{\"spec\":{\"bootstrapFrom\":null}}'", c.Namespace, c.Name)
 }
 
-// render renders the Restore, which writes through a TiDBGroup.
-func render(c *v1alpha1.TidbCluster, through string) *v1alpha1.Restore {
+// renderRestore renders the Restore, which writes through a TiDBGroup.
+func renderRestore(c *v1alpha1.TidbCluster, through string) *v1alpha1.Restore {
 	from := c.Spec.BootstrapFrom.DeepCopy()
 	return &v1alpha1.Restore{
 		ObjectMeta: metav1.ObjectMeta{
@@ -146,11 +146,11 @@ func render(c *v1alpha1.TidbCluster, through string) *v1alpha1.Restore {
 	}
 }
 
-func wait(reason, message string) step.Outcome {
+func waitForRestore(reason, message string) step.Outcome {
 	return step.Wait("Restore", deadline, reason, message)
 }
 
-func stall(reason, message string) step.Outcome {
+func stallForUser(reason, message string) step.Outcome {
 	o := step.Stall(reason, message)
 	o.After = deadline
 	return o

@@ -29,7 +29,7 @@ func cluster() *v1alpha1.TidbCluster {
 
 // restore is that of the cluster, which has said so.
 func restore(c *v1alpha1.TidbCluster, end step.Outcome) *v1alpha1.Restore {
-	r := render(c, "basic-tidb")
+	r := renderRestore(c, "basic-tidb")
 	r.Generation = 1
 	set := conditions.New(nil, 1, clock())
 	set.Finish(conditions.Verdict{Serving: end.Kind == step.KindDone, Summary: "complete", Outcome: end})
@@ -83,7 +83,7 @@ func TestBR04AClusterBeginsWithTheDataOfABackup(t *testing.T) {
 			if c.edit != nil {
 				c.edit(cluster, &seen)
 			}
-			p := Make(cluster, seen)
+			p := MakePlan(cluster, seen)
 			assert.Equal(t, c.closed, p.Closed)
 			assert.Equal(t, c.makes, p.Make != nil)
 			assert.Equal(t, c.done, p.RestoredAt)
@@ -99,7 +99,7 @@ func TestBR04AClusterBeginsWithTheDataOfABackup(t *testing.T) {
 
 func TestTheRestoreOfAClusterSaysWhatTheClusterDoes(t *testing.T) {
 	c := cluster()
-	r := Make(c, Seen{Through: "basic-tidb"}).Make
+	r := MakePlan(c, Seen{Through: "basic-tidb"}).Make
 	require.NotNil(t, r)
 	assert.Equal(t, "basic-bootstrap", r.Name)
 	assert.True(t, metav1.IsControlledBy(r, c))
@@ -108,7 +108,7 @@ func TestTheRestoreOfAClusterSaysWhatTheClusterDoes(t *testing.T) {
 		Login: c.Spec.BootstrapFrom.Login, RunPod: c.Spec.BootstrapFrom.RunPod,
 	}, r.Spec)
 	// A group that comes first later is not the one that the run writes through.
-	again := Make(c, Seen{Through: "basic-tidb-a", Restore: r})
+	again := MakePlan(c, Seen{Through: "basic-tidb-a", Restore: r})
 	assert.Equal(t, "basic-tidb", again.Make.Spec.TiDBGroup.Name)
 	assert.Same(t, r, again.Live)
 }
@@ -117,22 +117,22 @@ func TestARestoreThatIsNotAskedForAnyMoreIsStoppedBeforeClientsComeIn(t *testing
 	c := cluster()
 	r := restore(c, step.Wait("Job", time.Minute, v1alpha1.ReasonJobRunning, "it runs"))
 	c.Spec.BootstrapFrom = nil
-	p := Make(c, Seen{Through: "basic-tidb", Restore: r})
+	p := MakePlan(c, Seen{Through: "basic-tidb", Restore: r})
 	assert.True(t, p.Closed)
 	assert.Same(t, r, p.Remove)
 	r.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
-	p = Make(c, Seen{Through: "basic-tidb", Restore: r})
+	p = MakePlan(c, Seen{Through: "basic-tidb", Restore: r})
 	assert.True(t, p.Closed, "it still writes")
 	assert.Nil(t, p.Remove)
 	r.OwnerReferences = nil
-	assert.Equal(t, Plan{Outcome: step.Done()}, Make(c, Seen{Restore: r}), "another's Restore is nothing to it")
+	assert.Equal(t, Plan{Outcome: step.Done()}, MakePlan(c, Seen{Restore: r}), "another's Restore is nothing to it")
 }
 
 func TestBR04ARestoreHasWhatTheClusterSaysOfIt(t *testing.T) {
 	c := cluster()
 	c.Spec.BootstrapFrom.Logical = &v1alpha1.LogicalRun{Threads: ptr.To[int32](8)}
 	c.Spec.BootstrapFrom.Physical = &v1alpha1.PhysicalRun{RateLimit: ptr.To[int32](100)}
-	spec := render(c, "basic-tidb").Spec
+	spec := renderRestore(c, "basic-tidb").Spec
 	assert.Equal(t, int32(8), *spec.Logical.Threads)
 	assert.Equal(t, int32(100), *spec.Physical.RateLimit)
 	assert.Equal(t, c.Spec.BootstrapFrom.RestoreSource, spec.From)

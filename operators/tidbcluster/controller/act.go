@@ -33,14 +33,14 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 	worst := step.Done()
 	kinds := v1alpha1.RolloutOrder()
 	for _, kind := range slices.Backward(kinds) {
-		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind.Kind, suspends))
+		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind.Kind, suspendsGroup))
 	}
 	noPD := false
 	for _, component := range kinds {
 		kind := component.Kind
 		goesOn := worst.Kind == step.KindDone || worst.Kind == step.KindWait
 		o := r.applyKind(ctx, c, p, kind, func(change groupChange) bool {
-			return !suspends(change) && (goesOn || !upgrades(change)) && (!noPD || change.live != nil)
+			return !suspendsGroup(change) && (goesOn || !upgradesGroup(change)) && (!noPD || change.live != nil)
 		})
 		if kind == v1alpha1.KindPDGroup && o.Kind != step.KindDone && o.Kind != step.KindWait {
 			noPD = slices.ContainsFunc(p.Apply, func(change groupChange) bool { return change.live == nil && change.desired.GroupKind() == kind })
@@ -55,13 +55,13 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 	for _, g := range p.Prune {
 		work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
 	}
-	work = append(work, func() step.Outcome { return r.bootstrap(ctx, c, p.Bootstrap) })
-	return step.Worst(worst, step.Parallel(work...))
+	work = append(work, func() step.Outcome { return r.applyRestore(ctx, c, p.Bootstrap) })
+	return step.Worst(worst, step.RunInParallel(work...))
 }
 
-// bootstrap makes, corrects or deletes the Restore of a cluster. One is made only if the newest
+// applyRestore makes, corrects or deletes the Restore of a cluster. One is made only if the newest
 // version of the cluster does not say either that its data are there.
-func (r *Reconciler) bootstrap(ctx context.Context, c *v1alpha1.TidbCluster, p bootstrap.Plan) step.Outcome {
+func (r *Reconciler) applyRestore(ctx context.Context, c *v1alpha1.TidbCluster, p bootstrap.Plan) step.Outcome {
 	switch {
 	case p.Remove != nil:
 		err := r.Client.Delete(ctx, p.Remove, client.Preconditions{UID: &p.Remove.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
@@ -75,22 +75,22 @@ func (r *Reconciler) bootstrap(ctx context.Context, c *v1alpha1.TidbCluster, p b
 	var live client.Object
 	if p.Live != nil {
 		live = p.Live
-	} else if o := r.unrestored(ctx, c, p.Make.Name); o.Kind != step.KindDone {
+	} else if o := r.confirmNoRestore(ctx, c, p.Make.Name); o.Kind != step.KindDone {
 		return o
 	}
 	result, err := r.Apply().Object(ctx, p.Make, live)
 	switch {
 	case err != nil:
-		return unapplied(err, "spec.bootstrapFrom: ", "Restore "+p.Make.Name)
+		return applyErrorOutcome(err, "spec.bootstrapFrom: ", "Restore "+p.Make.Name)
 	case result != apply.Unchanged:
 		r.Recorder.Eventf(c, p.Make, corev1.EventTypeNormal, string(result), "Apply", "%s Restore %s", result, p.Make.Name)
 	}
 	return step.Done()
 }
 
-// unrestored looks in the API server whether a Restore may be made: the cluster is as it was
+// confirmNoRestore looks in the API server whether a Restore may be made: the cluster is as it was
 // seen, and none of the name has been made.
-func (r *Reconciler) unrestored(ctx context.Context, c *v1alpha1.TidbCluster, name string) step.Outcome {
+func (r *Reconciler) confirmNoRestore(ctx context.Context, c *v1alpha1.TidbCluster, name string) step.Outcome {
 	now := &v1alpha1.TidbCluster{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), now); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get TidbCluster %s: %w", c.Name, err))
@@ -98,7 +98,7 @@ func (r *Reconciler) unrestored(ctx context.Context, c *v1alpha1.TidbCluster, na
 	if now.UID != c.UID || now.ResourceVersion != c.ResourceVersion {
 		return step.Conflict(v1alpha1.ReasonCreating, "TidbCluster "+c.Name+" has changed meanwhile")
 	}
-	return r.absent(ctx, v1alpha1.KindRestore, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	return r.confirmAbsent(ctx, v1alpha1.KindRestore, client.ObjectKey{Namespace: c.Namespace, Name: name})
 }
 
 // applyKind applies the groups of a kind whose change is chosen.
@@ -109,7 +109,7 @@ func (r *Reconciler) applyKind(ctx context.Context, c *v1alpha1.TidbCluster, p c
 			work = append(work, func() step.Outcome { return r.applyGroup(ctx, c, change) })
 		}
 	}
-	return step.Parallel(work...)
+	return step.RunInParallel(work...)
 }
 
 // tellMade records the groups that were made together in one Event.
@@ -125,18 +125,18 @@ func (r *Reconciler) tellMade(c *v1alpha1.TidbCluster, changes []groupChange) {
 	}
 }
 
-// suspends reports whether a change suspends a group that exists.
-func suspends(change groupChange) bool {
+// suspendsGroup reports whether a change suspends a group that exists.
+func suspendsGroup(change groupChange) bool {
 	return change.live != nil && !change.live.GetComponentSpec().Suspended && change.desired.GetComponentSpec().Suspended
 }
 
-// upgrades reports whether a change gives a group that exists another version.
-func upgrades(change groupChange) bool {
+// upgradesGroup reports whether a change gives a group that exists another version.
+func upgradesGroup(change groupChange) bool {
 	return change.live != nil && change.live.GetComponentSpec().Version != change.desired.GetComponentSpec().Version
 }
 
-// opens reports whether a change lets the first clients in. A cluster that is Ready has.
-func opens(c *v1alpha1.TidbCluster, change groupChange) bool {
+// admitsClients reports whether a change lets the first clients in. A cluster that is Ready has.
+func admitsClients(c *v1alpha1.TidbCluster, change groupChange) bool {
 	live, is := change.live.(v1alpha1.ClientGroup)
 	return is && live.IsClosed() && !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)
 }
@@ -146,7 +146,7 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	var live client.Object
 	if change.live != nil {
 		live = change.live
-	} else if o := r.absent(ctx, change.desired.GroupKind(), client.ObjectKeyFromObject(change.desired)); o.Kind != step.KindDone {
+	} else if o := r.confirmAbsent(ctx, change.desired.GroupKind(), client.ObjectKeyFromObject(change.desired)); o.Kind != step.KindDone {
 		return o
 	}
 	if change.live != nil {
@@ -155,13 +155,13 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 		}
 	}
 	// What the entry does not say of the replicas others may, and have said it.
-	result, err := r.Apply().Keeping(ctx, change.desired, live, "spec", "replicas")
+	result, err := r.Apply().ObjectKeepingField(ctx, change.desired, live, "spec", "replicas")
 	switch {
 	case err != nil:
-		return unapplied(err, "", name)
-	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation && !opens(c, *change):
+		return applyErrorOutcome(err, "", name)
+	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation && !admitsClients(c, *change):
 		// The cluster says what it said before: the group was changed.
-		edit := origin.Of(change.desired)
+		edit := origin.OfGroup(change.desired)
 		r.Recorder.Eventf(change.live, c, corev1.EventTypeWarning, "SetBack", "Apply", "%s is set back to what TidbCluster %s says; change it there, in %s: %s", name, c.Name, strings.TrimSuffix(edit.Field(""), "."), edit.Edit())
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonProgressing, name+" has just been set back")
 	case result == apply.Created:
@@ -175,9 +175,9 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	return step.Done()
 }
 
-// absent looks in the API server for an object that the cache does not show: one
+// confirmAbsent looks in the API server for an object that the cache does not show: one
 // that was just made by another is not ours to take.
-func (r *Reconciler) absent(ctx context.Context, kind string, key client.ObjectKey) step.Outcome {
+func (r *Reconciler) confirmAbsent(ctx context.Context, kind string, key client.ObjectKey) step.Outcome {
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
 	switch err := r.Live.Get(ctx, key, there); {
@@ -189,8 +189,8 @@ func (r *Reconciler) absent(ctx context.Context, kind string, key client.ObjectK
 	return step.Conflict(v1alpha1.ReasonCreating, kind+" "+key.Name+" has appeared meanwhile")
 }
 
-// unapplied says how an apply ended that failed. field is what asks for the object.
-func unapplied(err error, field, name string) step.Outcome {
+// applyErrorOutcome says how an apply ended that failed. field is what asks for the object.
+func applyErrorOutcome(err error, field, name string) step.Outcome {
 	switch {
 	case apierrors.IsConflict(err):
 		return step.Conflict(v1alpha1.ReasonProgressing, name+" has changed meanwhile")
@@ -205,7 +205,7 @@ func unapplied(err error, field, name string) step.Outcome {
 // mark notes on a group whose TidbCluster does not name it any more; empty takes the
 // note back. The group's operator answers it with what the group holds.
 func (r *Reconciler) mark(ctx context.Context, g v1alpha1.Group, cluster string) step.Outcome {
-	if g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == cluster || len(stores(g)) == 0 && cluster != "" {
+	if g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == cluster || len(listStores(g)) == 0 && cluster != "" {
 		return step.Done()
 	}
 	var value any
@@ -247,8 +247,8 @@ func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1
 	if owner := metav1.GetControllerOf(live); owner == nil || owner.UID != c.UID || live.GetUID() != seen.GetUID() {
 		return step.Done()
 	}
-	holds := keeps(live)
-	if holds != "" && !consents(c, live.GetName()) {
+	holds := describeHeldData(live)
+	if holds != "" && !allowsRemoval(c, live.GetName()) {
 		return step.Conflict(v1alpha1.ReasonProgressing, live.GroupKind()+" "+live.GetName()+" has changed meanwhile")
 	}
 	err := r.Client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())})

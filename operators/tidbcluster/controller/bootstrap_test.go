@@ -62,16 +62,16 @@ func TestBR04NoClientIsLetInBeforeTheDataAreThere(t *testing.T) {
 	both := []string{"TiDBGroup basic-tidb", "TiProxyGroup basic-tiproxy"}
 	assert.ElementsMatch(t, both, w.closed())
 	w.everythingReady()
-	w.Within(stage.Patience, v1alpha1.ConditionReady, "False/WaitingForRestore")
+	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionReady, "False/WaitingForRestore")
 
 	w.end(r, step.Stall(v1alpha1.ReasonDatabaseNotEmpty, "the cluster has databases of users: shop"))
-	w.Within(stage.Patience, v1alpha1.ConditionStalled, "True/DatabaseNotEmpty")
+	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionStalled, "True/DatabaseNotEmpty")
 	assert.ElementsMatch(t, both, w.closed())
 
 	w.end(r, step.Done())
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, w.closed()) }, stage.Patience, stage.Tick)
 	w.everythingReady()
-	c := w.Converged()
+	c := w.WaitUntilConverged()
 	require.NotNil(t, c.Status.RestoredAt)
 	var events eventsv1.EventList
 	require.NoError(t, w.Client.List(w.Context(), &events, client.InNamespace(w.Namespace)))
@@ -88,7 +88,7 @@ func TestBR04NoClientIsLetInBeforeTheDataAreThere(t *testing.T) {
 		assert.Zero(c, *tidb.Spec.MaxSurge)
 	}, stage.Patience, stage.Tick)
 	w.everythingReady()
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Empty(t, w.closed())
 	assert.True(t, apierrors.IsNotFound(w.Client.Get(w.Context(), w.Key("basic-bootstrap"), &v1alpha1.Restore{})))
 }
@@ -135,8 +135,8 @@ func TestNoRestoreWritesIntoAGroupOfSomebodyElse(t *testing.T) {
 	theirs := s.groups[groupKey{v1alpha1.KindTiDBGroup, "basic-tidb"}]
 	theirs.SetOwnerReferences(nil)
 	theirs.SetLabels(nil)
-	p := plan(c, s) // observe has found no group to write through
+	p := makePlan(c, s) // observe has found no group to write through
 	assert.Nil(t, p.Bootstrap.Make)
 	s.bootstrap = bootstrap.Seen{Through: "basic-tidb"}
-	assert.NotNil(t, plan(c, s).Bootstrap.Make)
+	assert.NotNil(t, makePlan(c, s).Bootstrap.Make)
 }

@@ -41,7 +41,7 @@ func TestClientsConnectToTheProxiesIfThereAreAny(t *testing.T) {
 
 func TestEntriesOfProxiesAndCapturesBecomeGroups(t *testing.T) {
 	var names []string
-	for _, g := range groups(stored(t, proxied)) {
+	for _, g := range renderGroups(stored(t, proxied)) {
 		if g.GroupKind() == v1alpha1.KindTiProxyGroup || g.GroupKind() == v1alpha1.KindTiCDCGroup {
 			names = append(names, g.GroupKind()+" "+g.GetName()+" "+g.GetComponentSpec().Version)
 			assert.Equal(t, "basic-pd", g.PDGroupName())
@@ -54,7 +54,7 @@ func TestGroupsWhoseMembersKeepNothingGoWithTheirEntry(t *testing.T) {
 	c := stored(t, proxied)
 	s := made(c, step.Done())
 	c.Spec.TiProxy, c.Spec.TiCDC = nil, nil
-	p := plan(c, s)
+	p := makePlan(c, s)
 	var pruned []string
 	for _, g := range p.Prune {
 		pruned = append(pruned, g.GroupKind())

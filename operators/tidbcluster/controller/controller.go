@@ -44,15 +44,15 @@ func Definition() operator.Definition {
 }
 
 func (r *Reconciler) setup() error {
-	changed, wants := builder.WithPredicates(watch.Changed()), watch.Gather(moment, r.clustersOf)
+	changed, wants := builder.WithPredicates(watch.ChangedPredicate()), watch.Gather(moment, r.clustersOf)
 	edits := queueing.NewEdits()
-	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.TidbCluster{}, watch.Own()).
+	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.TidbCluster{}, watch.OwnPredicate()).
 		Owns(&v1alpha1.Restore{}, changed).
 		WithOptions(r.Controller)
 	for _, component := range v1alpha1.ComponentTable() {
 		b = b.Watches(component.New(), wants, changed)
 	}
-	if err := b.Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Paced(r)))); err != nil {
+	if err := b.Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewPacedReconciler(r)))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -66,7 +66,7 @@ func (r *Reconciler) clustersOf(ctx context.Context, group client.Object) []reco
 		c := &v1alpha1.TidbCluster{}
 		key := client.ObjectKey{Namespace: group.GetNamespace(), Name: name}
 		// If the cache is not there, neither is the event.
-		if err := r.Client.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err == nil && concerns(group, c) {
+		if err := r.Client.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err == nil && concernsCluster(group, c) {
 			out = append(out, reconcile.Request{NamespacedName: key})
 		}
 	}
@@ -83,12 +83,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := plan(c, s)
+	p := makePlan(c, s)
 	r.Outcomes.Count("plan", p.Outcome)
 
 	outcome := r.Outcomes.Count("act", r.act(ctx, c, p))
 
-	status, set := report(c, s, p, outcome, r.Now())
+	status, set := reportStatus(c, s, p, outcome, r.Now())
 	// status.restoredAt is written once: what an outdated version of the cluster does not know of
 	// it takes nothing away, and another cluster of its name gets nothing of it.
 	wait, err := r.Status.WriteSeen(ctx, c, &c.Status, &status, set.Transitions())

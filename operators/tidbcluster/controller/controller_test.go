@@ -41,7 +41,7 @@ func created(t *testing.T) *world {
 func (w *world) everythingReady() {
 	w.Helper()
 	for _, g := range w.groups() {
-		w.Say(g, step.Done())
+		w.WriteGroupStatus(g, step.Done())
 	}
 }
 
@@ -54,9 +54,9 @@ func TestAClusterBecomesItsGroupsAndMirrorsThem(t *testing.T) {
 		assert.Equal(t, "v8.5.7", g.GetComponentSpec().Version, name)
 		assert.Equal(t, "basic-pd", g.PDGroupName(), name)
 	}
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForGroups")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForGroups")
 	w.everythingReady()
-	c := w.Converged()
+	c := w.WaitUntilConverged()
 	assert.Equal(t, stage.ClusterID, c.Status.ClusterID)
 	assert.Equal(t, "basic-tidb:4000", c.Status.Endpoint)
 	require.Len(t, c.Status.Groups, 4)
@@ -67,12 +67,12 @@ func TestAClusterBecomesItsGroupsAndMirrorsThem(t *testing.T) {
 func TestWhatAGroupSaysReachesTheCluster(t *testing.T) {
 	w := created(t)
 	w.everythingReady()
-	w.Converged()
-	w.Say(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv"}}, step.Wait("PD", time.Minute, v1alpha1.ReasonStoresUnhealthy, "store 4 is Down"))
-	c := w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/StoresUnhealthy")
+	w.WaitUntilConverged()
+	w.WriteGroupStatus(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv"}}, step.Wait("PD", time.Minute, v1alpha1.ReasonStoresUnhealthy, "store 4 is Down"))
+	c := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/StoresUnhealthy")
 	assert.Contains(t, stage.Dump(c), "TiKVGroup basic-tikv: store 4 is Down")
-	w.Say(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv"}}, step.Stall(v1alpha1.ReasonInvalidSpec, "spec.config: correct it"))
-	c = w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
+	w.WriteGroupStatus(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv"}}, step.Stall(v1alpha1.ReasonInvalidSpec, "spec.config: correct it"))
+	c = w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
 	assert.Contains(t, stage.Message(c, v1alpha1.ConditionStalled), "TiKVGroup basic-tikv: spec.config: correct it")
 }
 
@@ -80,22 +80,22 @@ func TestWhatAGroupSaysReachesTheCluster(t *testing.T) {
 func TestAShrinkIsRefusedByTheGroupAndTold(t *testing.T) {
 	w := created(t)
 	w.everythingReady()
-	w.Converged()
+	w.WaitUntilConverged()
 	size := func(text string) {
 		w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Volumes[0].Storage = resource.MustParse(text) })
 	}
 	was := w.groups()["TiKVGroup basic-tikv"].GetComponentSpec().Volumes[0].Storage
 	size("1Mi")
-	c := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
+	c := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
 	assert.Contains(t, stage.Message(c, v1alpha1.ConditionStalled), "spec.volumes[].storage may only grow")
 	size(was.String())
-	w.Converged()
+	w.WaitUntilConverged()
 }
 
 func TestAnEditReachesItsGroupAlone(t *testing.T) {
 	w := created(t)
 	w.everythingReady()
-	w.Converged()
+	w.WaitUntilConverged()
 	before := w.Versions()
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiDB[0].Replicas = ptr.To(int32(3)) })
 	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb"].GetReplicas() == 3 }, stage.Promptly, stage.Tick)
@@ -104,7 +104,7 @@ func TestAnEditReachesItsGroupAlone(t *testing.T) {
 		assert.Equal(t, before[same], after[same], same)
 	}
 	w.everythingReady()
-	w.Converged()
+	w.WaitUntilConverged()
 	// What somebody changes in a group is put back to what the cluster says.
 	g := &v1alpha1.TiDBGroup{}
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-tidb"}, g))
@@ -126,14 +126,14 @@ func TestDB18AnEntryWithoutReplicasLeavesThemToWhoScalesTheGroup(t *testing.T) {
 		w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiDB[0].Version, c.Spec.TiDB[0].Replicas = version, replicas })
 		require.Eventually(t, func() bool { return tidb().GetComponentSpec().Version == version }, stage.Promptly, stage.Tick)
 		w.everythingReady()
-		w.Converged()
+		w.WaitUntilConverged()
 	}
 	edit("v8.5.8", ptr.To(int32(4)))
 	edit("v8.5.9", nil)
 	assert.EqualValues(t, 4, tidb().GetReplicas(), "taken out of the entry it stays what it was")
 	scale(6)
 	w.everythingReady()
-	w.Converged()
+	w.WaitUntilConverged()
 	edit("v8.6.0", nil)
 	assert.EqualValues(t, 6, tidb().GetReplicas(), "an edit of the entry does not take it back")
 	c := w.Get()
@@ -157,7 +157,7 @@ func TestAnEntryThatIsRemovedIsPrunedAndNothingElse(t *testing.T) {
 	require.NoError(t, w.Client.Create(w.Context(), stranger))
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil })
 	// It may hold data, and is kept and marked; scaled to 0 it may go.
-	held := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/EntryRemoved")
+	held := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/EntryRemoved")
 	assert.Contains(t, stage.Dump(held), "TiFlashGroup basic-tiflash")
 	g, ok := w.groups()["TiFlashGroup basic-tiflash"].(*v1alpha1.TiFlashGroup)
 	require.True(t, ok, "it is kept")
@@ -168,7 +168,7 @@ func TestAnEntryThatIsRemovedIsPrunedAndNothingElse(t *testing.T) {
 	assert.Contains(t, w.groups(), "TiFlashGroup mine", "only what the cluster owns is pruned")
 	// The cluster was Ready before the group went, too.
 	require.Eventually(t, func() bool { return len(w.Get().Status.Groups) == 3 }, stage.Promptly, stage.Tick)
-	w.Converged()
+	w.WaitUntilConverged()
 	w.Change(func(c *v1alpha1.TidbCluster) {
 		c.Spec.TiDB = append(c.Spec.TiDB, v1alpha1.TiDBEntry{Name: "batch"})
 	})
@@ -182,14 +182,14 @@ func TestAGroupOfSomebodyElseIsNeverTouched(t *testing.T) {
 	foreign.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
 	require.NoError(t, w.Client.Create(w.Context(), foreign))
 	w.create()
-	c := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
+	c := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
 	assert.Contains(t, stage.Dump(c), "PDGroup basic-pd exists and was not made by this TidbCluster")
 	assert.Len(t, w.groups(), 1, "nothing is made that would join somebody else's PD")
 	was := foreign.ResourceVersion
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(foreign), foreign))
 	assert.Equal(t, was, foreign.ResourceVersion)
 	require.NoError(t, w.Client.Delete(w.Context(), foreign))
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForGroups")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForGroups")
 	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.Promptly, stage.Tick)
 	assert.Equal(t, "v8.5.7", w.groups()["PDGroup basic-pd"].GetComponentSpec().Version)
 }
@@ -285,7 +285,7 @@ func TestATiDBGroupOfSomebodyElseKeepsNoOtherFromBeingMade(t *testing.T) {
 	foreign.Spec.Version, foreign.Spec.PDGroup.Name = "v1", "other"
 	require.NoError(t, w.Client.Create(w.Context(), foreign))
 	w.create()
-	w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
 	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.Promptly, stage.Tick)
 }
 
@@ -295,13 +295,13 @@ func TestAGroupThatTheCacheHasNotSeenYetIsNotTaken(t *testing.T) {
 	s := rig.Stage(t)
 	c := sample(t, s.Namespace)
 	c.UID = "1"
-	theirs := groups(c)[0]
+	theirs := renderGroups(c)[0]
 	theirs.SetNamespace(s.Namespace)
 	theirs.SetLabels(nil)
 	theirs.SetOwnerReferences(nil)
 	s.Create(theirs)
 	r := &Reconciler{Env: operator.Env{Client: s.Client, Live: s.Client, Name: "tidbcluster"}}
-	o := r.applyGroup(t.Context(), c, &groupChange{desired: groups(c)[0]})
+	o := r.applyGroup(t.Context(), c, &groupChange{desired: renderGroups(c)[0]})
 	assert.Equal(t, step.KindAfter, o.Kind, o.Message)
 	there := &v1alpha1.PDGroup{}
 	require.NoError(t, s.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), there))
@@ -341,17 +341,17 @@ func TestOrphanedGroupsAreAdoptedAgain(t *testing.T) {
 func TestAnEditIsNotUpToDateBeforeTheGroupsHaveSeenIt(t *testing.T) {
 	w := created(t)
 	w.everythingReady()
-	before := w.Converged()
+	before := w.WaitUntilConverged()
 	var early atomic.Bool
 	w.Follow(&v1alpha1.TidbClusterList{}, func(_ context.Context, o client.Object) {
 		c, ok := o.(*v1alpha1.TidbCluster)
-		if ok && c.Generation > before.Generation && gate.Current(c.Status.Conditions, c.Generation, v1alpha1.ConditionUpToDate) != nil &&
+		if ok && c.Generation > before.Generation && gate.FindCurrentCondition(c.Status.Conditions, c.Generation, v1alpha1.ConditionUpToDate) != nil &&
 			stage.Verdict(c, v1alpha1.ConditionUpToDate) == "True/UpToDate" {
 			early.Store(true)
 		}
 	})
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Version = "v8.5.8" })
-	w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/WaitingForGroups")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionUpToDate, "False/WaitingForGroups")
 	for _, g := range w.groups() {
 		assert.Equal(t, "v8.5.8", g.GetComponentSpec().Version, g.GetName())
 	}
@@ -362,7 +362,7 @@ func TestAnEditIsNotUpToDateBeforeTheGroupsHaveSeenIt(t *testing.T) {
 func TestPauseAndSuspendAreHandedDown(t *testing.T) {
 	w := created(t)
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/Suspended")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/Suspended")
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Paused = true })
 	require.Eventually(t, func() bool {
 		for _, g := range w.groups() {
@@ -372,11 +372,11 @@ func TestPauseAndSuspendAreHandedDown(t *testing.T) {
 		}
 		return true
 	}, stage.Promptly, stage.Tick)
-	w.Within(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Paused, c.Spec.Suspended = false, false })
 	require.Eventually(t, func() bool { return !w.groups()["PDGroup basic-pd"].GetComponentSpec().Paused }, stage.Promptly, stage.Tick)
 	w.everythingReady()
-	w.Converged()
+	w.WaitUntilConverged()
 }
 
 // GRP-06.
@@ -413,13 +413,13 @@ func TestPDIsTheLastToBeSuspendedAndTheFirstToBeResumed(t *testing.T) {
 func TestARestartedOperatorDoesNothing(t *testing.T) {
 	w := created(t)
 	w.everythingReady()
-	w.Converged()
-	w.Settled()
+	w.WaitUntilConverged()
+	w.WaitUntilSettled()
 	calls := len(w.operator.Writes())
 	again := w.Operate(Definition())
 	for _, note := range []string{"one", "two"} {
 		w.Touch(note)
-		w.Settled()
+		w.WaitUntilSettled()
 	}
 	assert.Empty(t, again.Writes())
 	assert.Empty(t, w.operator.Writes()[calls:])

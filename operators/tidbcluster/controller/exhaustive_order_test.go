@@ -72,7 +72,7 @@ func TestEveryWayToApplyACluster(t *testing.T) {
 			r.refuse[kind] = refused&(1<<at) != 0
 			there[kind], rest = words[rest%len(words)], rest/len(words)
 		}
-		for _, g := range groups(c) {
+		for _, g := range renderGroups(c) {
 			change := groupChange{desired: g}
 			if word := there[g.GroupKind()]; word != "absent" {
 				change.live, _ = g.DeepCopyObject().(v1alpha1.Group)

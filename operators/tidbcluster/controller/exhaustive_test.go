@@ -62,7 +62,7 @@ type scenery struct {
 func newScenery(t *testing.T) *scenery {
 	t.Helper()
 	b := &scenery{map[string]*v1alpha1.TidbCluster{}, map[string]v1alpha1.Group{}}
-	for _, g := range groups(stored(t)) {
+	for _, g := range renderGroups(stored(t)) {
 		for _, word := range words()[1:] {
 			made, _ := g.DeepCopyObject().(v1alpha1.Group)
 			made.SetGeneration(1)
@@ -269,7 +269,7 @@ func TestEveryStateOfACluster(t *testing.T) {
 	bad, acting, followed, ends := 0, 0, 0, map[string]int{}
 	total := each(func(st state) {
 		c, s := b.snapshot(t, st)
-		p := plan(c, s)
+		p := makePlan(c, s)
 		faults := wrong(st, p, info.Reasons)
 		if len(p.Apply)+len(p.Prune) > 0 {
 			acting++
@@ -279,7 +279,7 @@ func TestEveryStateOfACluster(t *testing.T) {
 			const enough = 2
 			for range enough {
 				s = carryOut(s, p)
-				p = plan(c, s)
+				p = makePlan(c, s)
 			}
 			ends[p.Outcome.Reason]++
 			faults = append(faults, unarrived(c, st, s, p)...)
@@ -313,14 +313,14 @@ func foreignPD(st state) bool {
 func unarrived(c *v1alpha1.TidbCluster, st state, s snapshot, p clusterPlan) []string {
 	var out []string
 	conflict := false
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		live := s.groups[keyOf(g)]
 		strange := !mayTake(st.there[g.GroupKind()]) && st.there[g.GroupKind()] != "absent"
 		conflict = conflict || strange
 		if unmade := live == nil && g.GroupKind() != v1alpha1.KindPDGroup && foreignPD(st); unmade {
 			continue
 		}
-		if live == nil || ours(c, live) == strange {
+		if live == nil || ownsGroup(c, live) == strange {
 			out = append(out, g.GetName()+" is not what it should be at the end")
 		}
 	}

@@ -21,14 +21,14 @@ func FuzzATidbCluster(f *testing.F) {
 				}
 			}
 		}
-		if !hostile.Into(&c.Spec, func() int32 { return int32(len(c.Spec.TiKV) + len(c.Spec.TiDB) + len(c.Spec.TiFlash)) }, attempt) { //nolint:gosec // a few
+		if !hostile.CanMerge(&c.Spec, func() int32 { return int32(len(c.Spec.TiKV) + len(c.Spec.TiDB) + len(c.Spec.TiFlash)) }, attempt) { //nolint:gosec // a few
 			return
 		}
 		c.Spec.PD.Config = attempt.Config
 		hostile.Judge(t, v1alpha1.KindTidbCluster, func() any {
 			for _, seen := range []snapshot{s, {}} {
-				p := plan(c, seen)
-				c.Status, _ = report(c, seen, p, step.Done(), clock())
+				p := makePlan(c, seen)
+				c.Status, _ = reportStatus(c, seen, p, step.Done(), clock())
 			}
 			return c
 		})

@@ -35,13 +35,13 @@ func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snap
 	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, overdue: map[groupKey]bool{}}
 	for _, component := range v1alpha1.ComponentTable() {
 		found, err := reading.Select(ctx, r.Client, component.NewList(),
-			func(g v1alpha1.Group) bool { return concerns(g, c) }, client.InNamespace(c.Namespace), index.OfTidbCluster(c.Name))
+			func(g v1alpha1.Group) bool { return concernsCluster(g, c) }, client.InNamespace(c.Namespace), index.OfTidbCluster(c.Name))
 		if err != nil {
 			return s, fmt.Errorf("list groups: %w", err)
 		}
 		for _, g := range found {
 			s.groups[keyOf(g)] = g
-			s.overdue[keyOf(g)] = r.Waits.Overdue(g, g.GetGroupStatus().Conditions, r.Now())
+			s.overdue[keyOf(g)] = r.Waits.IsOverdue(g, g.GetGroupStatus().Conditions, r.Now())
 		}
 	}
 	return s, r.observeBootstrap(ctx, c, &s)
@@ -54,12 +54,12 @@ func (r *Reconciler) observeBootstrap(ctx context.Context, c *v1alpha1.TidbClust
 		return nil
 	}
 	for _, g := range s.groups {
-		if of, is := g.(v1alpha1.ClientGroup); is && ours(c, g) && !of.IsClosed() {
+		if of, is := g.(v1alpha1.ClientGroup); is && ownsGroup(c, g) && !of.IsClosed() {
 			s.bootstrap.Open = max(s.bootstrap.Open, g.GroupKind()+" "+g.GetName())
 		}
 	}
-	for _, g := range groups(c) {
-		if live := s.groups[keyOf(g)]; g.GroupKind() == v1alpha1.KindTiDBGroup && live != nil && ours(c, live) {
+	for _, g := range renderGroups(c) {
+		if live := s.groups[keyOf(g)]; g.GroupKind() == v1alpha1.KindTiDBGroup && live != nil && ownsGroup(c, live) {
 			s.bootstrap.Through = live.GetName()
 			break
 		}
@@ -71,12 +71,12 @@ func (r *Reconciler) observeBootstrap(ctx context.Context, c *v1alpha1.TidbClust
 	case err != nil:
 		return fmt.Errorf("get Restore %s: %w", bootstrap.Name(c.Name), err)
 	}
-	s.bootstrap.Restore, s.bootstrap.Overdue = restore, r.Waits.Overdue(restore, restore.Status.Conditions, r.Now())
+	s.bootstrap.Restore, s.bootstrap.Overdue = restore, r.Waits.IsOverdue(restore, restore.Status.Conditions, r.Now())
 	return nil
 }
 
-// concerns reports whether a group matters to a cluster: it is its own, or may have
+// concernsCluster reports whether a group matters to a cluster: it is its own, or may have
 // a name that the cluster wants.
-func concerns(g client.Object, c *v1alpha1.TidbCluster) bool {
+func concernsCluster(g client.Object, c *v1alpha1.TidbCluster) bool {
 	return metav1.IsControlledBy(g, c) || strings.HasPrefix(g.GetName(), c.Name+"-")
 }

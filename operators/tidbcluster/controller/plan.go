@@ -36,15 +36,15 @@ type groupChange struct {
 	made bool
 }
 
-// plan decides what to do about a TidbCluster. It is pure.
-func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
+// makePlan decides what to do about a TidbCluster. It is pure.
+func makePlan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 	var p clusterPlan
 	if c.DeletionTimestamp != nil {
 		p.Outcome = step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, "the groups are being deleted")
 		return p
 	}
-	p.Bootstrap = bootstrap.Make(c, s.bootstrap)
-	wanted := groups(c)
+	p.Bootstrap = bootstrap.MakePlan(c, s.bootstrap)
+	wanted := renderGroups(c)
 	foreignPD := false // the PDGroup of that name belongs to another owner; it comes first of all groups
 	for _, g := range wanted {
 		if of, is := g.(v1alpha1.ClientGroup); is && p.Bootstrap.Closed {
@@ -52,7 +52,7 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		}
 		key := keyOf(g)
 		live := s.groups[key]
-		if live != nil && !ours(c, live) {
+		if live != nil && !ownsGroup(c, live) {
 			p.Outcome = step.Worst(p.Outcome, step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf(
 				"%s %s exists and was not made by this TidbCluster: rename one of the two, or delete the group (kubectl -n %s delete %s %s)",
 				key.kind, key.name, c.Namespace, key.kind, key.name)))
@@ -60,15 +60,15 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 			continue
 		}
 		change := groupChange{desired: g, live: live}
-		if foreignPD && (live == nil || upgrades(change)) {
+		if foreignPD && (live == nil || upgradesGroup(change)) {
 			// It would join another owner's database, or overtake its PD.
 			p.Outcome = step.Worst(p.Outcome, step.Wait("groups", waitDeadline, v1alpha1.ReasonWaitingForGroups, key.kind+" "+key.name+" waits for a PDGroup of this TidbCluster"))
 			continue
 		}
 		p.Apply = append(p.Apply, change)
 	}
-	p.remove(c, s, removed(c, s, wanted))
-	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply, s.overdue), p.Bootstrap.Outcome)
+	p.remove(c, s, listRemovedGroups(c, s, wanted))
+	p.Outcome = step.Worst(p.Outcome, worstGroupOutcome(p.Apply, s.overdue), p.Bootstrap.Outcome)
 	return p
 }
 
@@ -77,15 +77,15 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 func (p *clusterPlan) remove(c *v1alpha1.TidbCluster, s snapshot, gone []v1alpha1.Group) {
 	paused, last := 0, step.Done()
 	for _, g := range gone {
-		holds := keeps(g)
+		holds := describeHeldData(g)
 		switch {
 		case g.GetDeletionTimestamp() != nil:
 			last = step.Worst(last, step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%s %s, which the spec no longer names, is being deleted", g.GroupKind(), g.GetName())))
 		case c.Spec.Paused:
 			paused++
-		case holds != "" && !consents(c, g.GetName()):
+		case holds != "" && !allowsRemoval(c, g.GetName()):
 			p.Keep = append(p.Keep, g)
-			p.Outcome = step.Worst(p.Outcome, kept(c, g, holds, s.overdue[keyOf(g)]))
+			p.Outcome = step.Worst(p.Outcome, keptGroupOutcome(c, g, holds, s.overdue[keyOf(g)]))
 		default:
 			p.Prune = append(p.Prune, g)
 		}
@@ -97,18 +97,18 @@ func (p *clusterPlan) remove(c *v1alpha1.TidbCluster, s snapshot, gone []v1alpha
 	p.Outcome = step.Worst(p.Outcome, last)
 }
 
-// ours reports whether a group was made by the cluster, or by one of its name
+// ownsGroup reports whether a group was made by the cluster, or by one of its name
 // that was deleted with its groups left behind.
-func ours(c *v1alpha1.TidbCluster, g v1alpha1.Group) bool {
+func ownsGroup(c *v1alpha1.TidbCluster, g v1alpha1.Group) bool {
 	if owner := metav1.GetControllerOf(g); owner != nil {
 		return owner.UID == c.UID
 	}
 	return g.GetLabels()[v1alpha1.LabelUmbrella] == c.Name
 }
 
-// mirror returns why the groups are not what their specs ask for: of the most pressing one,
+// worstGroupOutcome returns why the groups are not what their specs ask for: of the most pressing one,
 // or the first among equals. A group that needs a user is the most pressing.
-func mirror(changes []groupChange, overdue map[groupKey]bool) step.Outcome {
+func worstGroupOutcome(changes []groupChange, overdue map[groupKey]bool) step.Outcome {
 	worst := step.Done()
 	for _, change := range changes {
 		worst = step.Worst(worst, groupOutcome(change, overdue[keyOf(change.desired)]))
@@ -124,11 +124,11 @@ func groupOutcome(change groupChange, overdue bool) step.Outcome {
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonCreating, "creating "+name)
 	}
 	conditions, generation := change.live.GetGroupStatus().Conditions, change.live.GetGeneration()
-	if c := gate.Current(conditions, generation, v1alpha1.ConditionStalled); c != nil {
+	if c := gate.FindCurrentCondition(conditions, generation, v1alpha1.ConditionStalled); c != nil {
 		return step.Stall(c.Reason, name+": "+c.Message)
 	}
 	for _, conditionType := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate} {
-		c := gate.Current(conditions, generation, conditionType)
+		c := gate.FindCurrentCondition(conditions, generation, conditionType)
 		switch {
 		case c == nil:
 			o := step.Wait("groups", gate.Patience, v1alpha1.ReasonWaitingForGroups, name+" was changed, and its operator has not processed it yet")

@@ -33,7 +33,7 @@ func stored(t *testing.T, changes ...func(*v1alpha1.TidbCluster)) *v1alpha1.Tidb
 // made is what is seen when every group exists and has ended a reconcile so.
 func made(c *v1alpha1.TidbCluster, end step.Outcome, changes ...func(snapshot)) snapshot {
 	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, overdue: map[groupKey]bool{}}
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		g.SetGeneration(1)
 		tell(g, end)
 		s.groups[keyOf(g)] = g
@@ -68,7 +68,7 @@ func TestRestartsAndDisruptionAreHandedToEveryGroup(t *testing.T) {
 		c.Spec.TiKV[0].RestartedAt, c.Spec.TiKV[0].Disruption = "2026-01-01T00:00:00Z", own
 		c.Spec.TiDB[0].RestartedAt = "2026-03-01T00:00:00Z"
 	})
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		spec := g.GetComponentSpec()
 		switch g.GroupKind() {
 		case v1alpha1.KindTiDBGroup:
@@ -92,7 +92,7 @@ func TestSEC01CommonNamesAreHandedToGroupsThatTakeThem(t *testing.T) {
 		c.Spec.TiKV[0].TLS = &v1alpha1.TLS{AllowedCommonNames: []string{"own"}}
 	})
 	got := map[string][]string{}
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		got[g.GroupKind()] = g.GetTLS().AllowedCommonNames
 	}
 	assert.Equal(t, []string{"a"}, got[v1alpha1.KindPDGroup])
@@ -105,7 +105,7 @@ func TestTheClusterDomainIsHandedToEveryGroup(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.ClusterDomain, c.Spec.TiKV[0].ClusterDomain = "cluster.local", "k8s.example.com"
 	})
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		want := "cluster.local"
 		if g.GroupKind() == v1alpha1.KindTiKVGroup {
 			want = "k8s.example.com" // a group's own
@@ -120,7 +120,7 @@ func TestWhatConcernsIPv6IsHandedToEveryGroup(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.PreferIPv6, c.Spec.PeerService, c.Spec.TiKV[0].PeerService = true, both, none
 	})
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		spec := g.GetComponentSpec()
 		assert.True(t, spec.PreferIPv6, g.GetName())
 		if g.GroupKind() == v1alpha1.KindTiKVGroup {
@@ -131,7 +131,7 @@ func TestWhatConcernsIPv6IsHandedToEveryGroup(t *testing.T) {
 		assert.NotSame(t, both, spec.PeerService)
 	}
 	c.Spec.PreferIPv6, c.Spec.PeerService, c.Spec.TiDB[0].PreferIPv6 = false, nil, true
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		assert.Equal(t, g.GroupKind() == v1alpha1.KindTiDBGroup, g.GetComponentSpec().PreferIPv6, g.GetName())
 		assert.Nil(t, g.GetComponentSpec().PeerService)
 	}
@@ -144,7 +144,7 @@ func TestGroupsAreNamedAndFilledInFromTheCluster(t *testing.T) {
 		c.Spec.TiDB[0].Paused = true
 	})
 	var names []string
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		names = append(names, g.GroupKind()+" "+g.GetName()+" "+g.GetComponentSpec().Version)
 		assert.Equal(t, "basic-pd", g.PDGroupName())
 		assert.Equal(t, "ns", g.GetNamespace())
@@ -155,7 +155,7 @@ func TestGroupsAreNamedAndFilledInFromTheCluster(t *testing.T) {
 	assert.Equal(t, []string{"PDGroup basic-pd v8.5.7", "TiKVGroup basic-tikv v8.5.7", "TiKVGroup basic-tikv-big v9.0.0", "TiDBGroup basic-tidb v8.5.7", "TiFlashGroup basic-tiflash v8.5.7"}, names)
 	assert.Empty(t, c.Spec.PD.Version, "the cluster's own spec is not written to")
 	c.Spec.Paused, c.Spec.Suspended = true, true
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		assert.True(t, g.GetComponentSpec().Paused && g.GetComponentSpec().Suspended)
 	}
 }
@@ -212,7 +212,7 @@ func TestPlanAndReport(t *testing.T) {
 			assert.Equal(t, c.upToDate, stage.Verdict(out, v1alpha1.ConditionUpToDate))
 			assert.Equal(t, c.stalled, stage.Verdict(out, v1alpha1.ConditionStalled))
 			assert.Contains(t, stage.Dump(out), c.says)
-			p := plan(cluster, s)
+			p := makePlan(cluster, s)
 			assert.Len(t, p.Apply, c.apply)
 			assert.Len(t, p.Prune, c.prune)
 		})
@@ -239,7 +239,7 @@ func TestAGroupThatHoldsDataOutlivesItsEntry(t *testing.T) {
 		registered(s)
 		status := tikv(s).GetGroupStatus()
 		set := conditions.New(status.Conditions, 1, clock())
-		set.True(v1alpha1.ConditionHoldsRegions, v1alpha1.ReasonRegionsLeft, "its 3 stores hold about 740 region peers")
+		set.MarkTrue(v1alpha1.ConditionHoldsRegions, v1alpha1.ReasonRegionsLeft, "its 3 stores hold about 740 region peers")
 		status.Conditions = append(status.Conditions, set.List()...)
 	}
 	leaving := func(s snapshot) {
@@ -279,7 +279,7 @@ func TestAGroupThatHoldsDataOutlivesItsEntry(t *testing.T) {
 			c.change(s)
 			cluster := stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Name = "main" })
 			// The renamed entry's group is there and well.
-			for _, g := range groups(cluster) {
+			for _, g := range renderGroups(cluster) {
 				if s.groups[keyOf(g)] == nil {
 					g.SetGeneration(1)
 					tell(g, step.Done())
@@ -294,7 +294,7 @@ func TestAGroupThatHoldsDataOutlivesItsEntry(t *testing.T) {
 			for _, said := range c.says {
 				assert.Contains(t, stage.Dump(out), said)
 			}
-			p := plan(cluster, s)
+			p := makePlan(cluster, s)
 			assert.Len(t, p.Keep, c.keeps)
 			assert.Len(t, p.Prune, c.prunes)
 			last := out.Status.Groups[len(out.Status.Groups)-1]
@@ -328,7 +328,7 @@ func TestAGroupOfNoMembersKeepsNothingFromBeingReady(t *testing.T) {
 
 func reported(t *testing.T, c *v1alpha1.TidbCluster, s snapshot) *v1alpha1.TidbCluster {
 	t.Helper()
-	status, _ := report(c, s, plan(c, s), step.Done(), clock())
+	status, _ := reportStatus(c, s, makePlan(c, s), step.Done(), clock())
 	out := c.DeepCopy()
 	out.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTidbCluster}
 	out.Status = status
@@ -353,7 +353,7 @@ func TestTheColumnsOfAClusterTellTheState(t *testing.T) {
 		}
 	}
 	all := int32(0)
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		all += s.groups[keyOf(g)].GetReplicas()
 	}
 	out := reported(t, c, s)

@@ -18,22 +18,22 @@ import (
 // maxGroups is how many groups status has room for.
 const maxGroups = 64
 
-// report computes the status of a TidbCluster. It is pure.
-func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Outcome, now time.Time) (v1alpha1.TidbClusterStatus, *conditions.Set) {
+// reportStatus computes the status of a TidbCluster. It is pure.
+func reportStatus(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Outcome, now time.Time) (v1alpha1.TidbClusterStatus, *conditions.Set) {
 	set := conditions.New(c.Status.Conditions, c.Generation, now)
 	status := v1alpha1.TidbClusterStatus{ObservedGeneration: c.Generation}
-	wanted, serving, ready, unready := groups(c), true, 0, step.Done()
+	wanted, serving, ready, unready := renderGroups(c), true, 0, step.Done()
 	for _, g := range wanted {
 		live := s.groups[keyOf(g)]
-		if live != nil && !ours(c, live) {
+		if live != nil && !ownsGroup(c, live) {
 			live = nil
 		}
-		summary := summarize(g, live)
+		summary := summarizeGroup(g, live)
 		status.Groups = append(status.Groups, summary)
 		switch {
 		case summary.Ready == metav1.ConditionTrue:
 			ready++
-		case summary.Replicas > 0, live == nil && scaledByOthers(g):
+		case summary.Replicas > 0, live == nil && isScaledByOthers(g):
 			serving = false
 			if unready.Reason == "" {
 				unready = whyUnready(g, live)
@@ -43,23 +43,23 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 			status.ClusterID = pd.Status.ClusterID
 		}
 	}
-	status.Endpoint, status.RestoredAt = endpoint(c, s, wanted), p.Bootstrap.RestoredAt
+	status.Endpoint, status.RestoredAt = findEndpoint(c, s, wanted), p.Bootstrap.RestoredAt
 	if p.Bootstrap.Closed && serving {
 		serving, unready = false, p.Bootstrap.Outcome
 	}
 	entries := len(status.Groups)
-	for _, g := range removed(c, s, wanted) {
+	for _, g := range listRemovedGroups(c, s, wanted) {
 		if len(status.Groups) == maxGroups {
 			break
 		}
-		summary := summarize(g, g)
+		summary := summarizeGroup(g, g)
 		summary.Reason = v1alpha1.ReasonEntryRemoved
 		if g.GetDeletionTimestamp() != nil {
 			summary.Reason = v1alpha1.ReasonDeleting
 		}
 		status.Groups = append(status.Groups, summary)
 	}
-	noteReason, note := notes(p.Apply)
+	noteReason, note := findNote(p.Apply)
 	set.Finish(conditions.Verdict{
 		NoteReason: noteReason, Note: note,
 		Unready: unready, Unpause: unsetCommand(c, "paused"), Resume: unsetCommand(c, "suspended"),
@@ -70,18 +70,18 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 	})
 	status.Conditions = set.List()
 	status.Reason, status.Message = set.Headline()
-	status.Updated, status.Version = progress(c, s)
+	status.Updated, status.Version = summarizeProgress(c, s)
 	return status, set
 }
 
-// endpoint is the address that clients connect to: of the last kind in the component table
+// findEndpoint is the address that clients connect to: of the last kind in the component table
 // that has one, the first group's. Proxies come after the servers, and are what clients use if
 // there are any.
-func endpoint(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) string {
+func findEndpoint(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) string {
 	out, kind := "", ""
 	for _, g := range wanted {
 		live, ok := s.groups[keyOf(g)].(v1alpha1.ClientGroup)
-		if ok && ours(c, live) && (out == "" || kind != live.GroupKind()) && live.GetEndpoint() != "" {
+		if ok && ownsGroup(c, live) && (out == "" || kind != live.GroupKind()) && live.GetEndpoint() != "" {
 			out, kind = live.GetEndpoint(), live.GroupKind()
 		}
 	}
@@ -107,14 +107,14 @@ func whyUnready(wanted, live v1alpha1.Group) step.Outcome {
 	return step.Wait("groups", waitDeadline, ready.Reason, name+": "+ready.Message)
 }
 
-// notes returns what is unusual about the first such group that is what its spec asks for,
+// findNote returns what is unusual about the first such group that is what its spec asks for,
 // such as a store without leaders; empty for nothing.
-func notes(changes []groupChange) (reason, note string) {
+func findNote(changes []groupChange) (reason, note string) {
 	for _, change := range changes {
 		if change.live == nil {
 			continue
 		}
-		c := gate.Current(change.live.GetGroupStatus().Conditions, change.live.GetGeneration(), v1alpha1.ConditionUpToDate)
+		c := gate.FindCurrentCondition(change.live.GetGroupStatus().Conditions, change.live.GetGeneration(), v1alpha1.ConditionUpToDate)
 		if c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonUpToDate {
 			return c.Reason, change.desired.GroupKind() + " " + change.desired.GetName() + ": " + c.Message
 		}
@@ -122,17 +122,17 @@ func notes(changes []groupChange) (reason, note string) {
 	return "", ""
 }
 
-// progress returns how many Instances of all groups have the revision of their spec, out of
+// summarizeProgress returns how many Instances of all groups have the revision of their spec, out of
 // all that exist or are wanted, as in 3/9, and the versions that the groups run.
-func progress(c *v1alpha1.TidbCluster, s snapshot) (updated, version string) {
+func summarizeProgress(c *v1alpha1.TidbCluster, s snapshot) (updated, version string) {
 	done, all, versions := int32(0), int32(0), []string(nil)
-	for _, g := range groups(c) {
+	for _, g := range renderGroups(c) {
 		live := s.groups[keyOf(g)]
-		if live == nil || !ours(c, live) {
+		if live == nil || !ownsGroup(c, live) {
 			all += g.GetReplicas()
 			continue
 		}
-		if !scaledByOthers(g) {
+		if !isScaledByOthers(g) {
 			all += max(g.GetReplicas(), live.GetGroupStatus().Replicas)
 		} else {
 			all += max(live.GetReplicas(), live.GetGroupStatus().Replicas)
@@ -152,15 +152,15 @@ func progress(c *v1alpha1.TidbCluster, s snapshot) (updated, version string) {
 	return fmt.Sprintf("%d/%d", done, all), strings.Join(versions, ",")
 }
 
-// summarize mirrors one group; live is nil while there is none.
-func summarize(wanted, live v1alpha1.Group) v1alpha1.GroupSummary {
+// summarizeGroup mirrors one group; live is nil while there is none.
+func summarizeGroup(wanted, live v1alpha1.Group) v1alpha1.GroupSummary {
 	out := v1alpha1.GroupSummary{
 		Name: wanted.GetName(), Kind: wanted.GroupKind(), Replicas: wanted.GetReplicas(), Ready: metav1.ConditionUnknown,
 	}
 	if live == nil {
 		return out
 	}
-	if scaledByOthers(wanted) {
+	if isScaledByOthers(wanted) {
 		out.Replicas = live.GetReplicas()
 	}
 	out.ReadyReplicas = live.GetGroupStatus().ReadyReplicas

@@ -21,8 +21,8 @@ import (
 // is kept until it has given it away or a user consents by its name. act.go
 // guards the step with a live read and preconditions.
 
-// removed returns the groups of the cluster that are not wanted, by kind and name.
-func removed(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) []v1alpha1.Group {
+// listRemovedGroups returns the groups of the cluster that are not wanted, by kind and name.
+func listRemovedGroups(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) []v1alpha1.Group {
 	var out []v1alpha1.Group
 	for key, g := range s.groups {
 		named := slices.ContainsFunc(wanted, func(w v1alpha1.Group) bool { return keyOf(w) == key })
@@ -36,10 +36,10 @@ func removed(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) []v1a
 	return out
 }
 
-// keeps says what a group holds for which it must not be deleted; empty if nothing.
+// describeHeldData says what a group holds for which it must not be deleted; empty if nothing.
 // It goes by what the group itself says, and by nothing that is older than its spec:
 // only one that is to have no members and has none is known to make none any more.
-func keeps(g v1alpha1.Group) string {
+func describeHeldData(g v1alpha1.Group) string {
 	status := g.GetGroupStatus()
 	if live, ok := g.(*v1alpha1.PDGroup); ok {
 		if n := len(live.Status.Members); n > 0 {
@@ -47,43 +47,43 @@ func keeps(g v1alpha1.Group) string {
 		}
 		return "its members are PD's data"
 	}
-	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless || empty(g) {
+	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless || isEmpty(g) {
 		return ""
 	}
 	if holds := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionHoldsRegions); holds != nil {
 		return holds.Message
 	}
-	if n := len(stores(g)); n > 0 {
+	if n := len(listStores(g)); n > 0 {
 		return fmt.Sprintf("its %d stores are in PD and may hold regions", n)
 	}
 	return fmt.Sprintf("its %d members may hold data", g.GetReplicas())
 }
 
-// empty reports whether a group of stores is to have no members, and has none.
-func empty(g v1alpha1.Group) bool {
+// isEmpty reports whether a group of stores is to have no members, and has none.
+func isEmpty(g v1alpha1.Group) bool {
 	status := g.GetGroupStatus()
-	return g.GetReplicas() == 0 && status.Replicas == 0 && len(stores(g)) == 0 &&
-		gate.Current(status.Conditions, g.GetGeneration(), v1alpha1.ConditionUpToDate) != nil
+	return g.GetReplicas() == 0 && status.Replicas == 0 && len(listStores(g)) == 0 &&
+		gate.FindCurrentCondition(status.Conditions, g.GetGeneration(), v1alpha1.ConditionUpToDate) != nil
 }
 
-// stores are those of a group that PD has, as its status says.
-func stores(g v1alpha1.Group) []v1alpha1.StoreStatus {
+// listStores are those of a group that PD has, as its status says.
+func listStores(g v1alpha1.Group) []v1alpha1.StoreStatus {
 	if live, ok := g.(v1alpha1.StoreGroup); ok {
 		return live.GetStoreStatus().Stores
 	}
 	return nil
 }
 
-// consents reports whether a user has allowed a group to be deleted with its data.
-func consents(c *v1alpha1.TidbCluster, name string) bool {
+// allowsRemoval reports whether a user has allowed a group to be deleted with its data.
+func allowsRemoval(c *v1alpha1.TidbCluster, name string) bool {
 	return slices.ContainsFunc(strings.Split(c.Annotations[v1alpha1.AnnotationAllowRemoval], ","), func(allowed string) bool {
 		return strings.TrimSpace(allowed) == name
 	})
 }
 
-// kept says of a group that holds something why it is still there, and both ways on.
+// keptGroupOutcome says of a group that holds something why it is still there, and both ways on.
 // One that a user has scaled to 0 is on its way, and says how far it is.
-func kept(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, overdue bool) step.Outcome {
+func keptGroupOutcome(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, overdue bool) step.Outcome {
 	name := g.GroupKind() + " " + g.GetName()
 	if _, pd := g.(*v1alpha1.PDGroup); !pd && g.GetReplicas() == 0 {
 		if o := groupOutcome(groupChange{desired: g, live: g}, overdue); o.Kind != step.KindDone {
@@ -95,7 +95,7 @@ func kept(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, overdue bool)
 	if others := strings.TrimSpace(c.Annotations[v1alpha1.AnnotationAllowRemoval]); others != "" {
 		allow = others + "," + allow
 	}
-	ways := origin.Of(g).PutBack() + "; "
+	ways := origin.OfGroup(g).PutBack() + "; "
 	if _, pd := g.(*v1alpha1.PDGroup); !pd {
 		ways += fmt.Sprintf("or have the stores give them away first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())
 	}

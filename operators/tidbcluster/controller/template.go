@@ -11,14 +11,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// groups returns the group objects of a cluster in the order of the component table. Each
+// renderGroups returns the group objects of a cluster in the order of the component table. Each
 // is its entry of the spec; what the entry leaves out comes from the cluster's spec.
-func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
+func renderGroups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 	var out []v1alpha1.Group
 	pd := v1alpha1.LocalReference{Name: names.Group(c.Name, v1alpha1.ComponentPD, "")}
 	for _, component := range v1alpha1.ComponentTable() {
 		for _, e := range component.Entries(&c.Spec, pd) {
-			describe(e.Group, c, component.Component, e.Name)
+			setMetadata(e.Group, c, component.Component, e.Name)
 			out = append(out, e.Group)
 		}
 	}
@@ -55,15 +55,15 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 	return out
 }
 
-// scaledByOthers reports whether a group's entry leaves the number of its members
+// isScaledByOthers reports whether a group's entry leaves the number of its members
 // to others.
-func scaledByOthers(g v1alpha1.Group) bool {
+func isScaledByOthers(g v1alpha1.Group) bool {
 	tidb, ok := g.(*v1alpha1.TiDBGroup)
 	return ok && tidb.Spec.Replicas == nil
 }
 
-// describe gives a group its name, labels and owner.
-func describe(g v1alpha1.Group, c *v1alpha1.TidbCluster, component, name string) {
+// setMetadata gives a group its name, labels and owner.
+func setMetadata(g v1alpha1.Group, c *v1alpha1.TidbCluster, component, name string) {
 	g.SetName(names.Group(c.Name, component, name))
 	g.SetNamespace(c.Namespace)
 	g.SetLabels(map[string]string{

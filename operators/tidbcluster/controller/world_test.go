@@ -22,7 +22,7 @@ type world struct {
 func begin(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{Subject: stage.Try(rig.Stage(t), "basic", func() *v1alpha1.TidbCluster { return &v1alpha1.TidbCluster{} })}
+	w := &world{Subject: stage.NewSubject(rig.Stage(t), "basic", func() *v1alpha1.TidbCluster { return &v1alpha1.TidbCluster{} })}
 	w.operator = w.Operate(Definition())
 	w.Follow(&v1alpha1.TidbClusterList{}, nil)
 	return w

@@ -30,14 +30,14 @@ import (
 // labelled keeps nothing else from being done. What becomes of the SQL stands in
 // status.sql, and in no condition.
 func (r *steps) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p *groupPlan) step.Outcome {
-	acted := r.serve(ctx, g, s, *p)
+	acted := r.updateServers(ctx, g, s, *p)
 	p.SQLOutcome = r.Outcomes.Count("sql", r.runSQL(ctx, g, p.SQL))
-	p.SQL = p.SQL.Refused(p.SQLOutcome.Err)
+	p.SQL = p.SQL.WithError(p.SQLOutcome.Err)
 	return acted
 }
 
-// serve carries out what the servers need.
-func (r *steps) serve(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) step.Outcome {
+// updateServers carries out what the servers need.
+func (r *steps) updateServers(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) step.Outcome {
 	if p.RootSecret {
 		if err := r.makeRootSecret(ctx, g, s.SQL); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
@@ -52,23 +52,23 @@ func (r *steps) serve(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p 
 	var work []func() step.Outcome
 	for _, l := range p.Labels {
 		work = append(work, func() step.Outcome {
-			if err := r.servers.Give(httpclient.WithTLS(ctx, r.Credentials.Members(g)), l); err != nil {
+			if err := r.servers.Give(httpclient.WithTLS(ctx, r.Credentials.TLSForMembers(g)), l); err != nil {
 				return step.Fail(v1alpha1.ReasonRequestFailed, err)
 			}
 			return step.Done()
 		})
 	}
-	r.announce(g, p)
+	r.recordUpgradeEvents(g, p)
 	if p.Registered != nil {
 		r.sweeper.Sweep(r.life, registry.Group{
 			Name: client.ObjectKeyFromObject(g), PD: types.NamespacedName{Namespace: g.Namespace, Name: g.PDGroupName()}, Members: p.Registered,
 		})
 	}
 	if p.Order != nil {
-		work = append(work, func() step.Outcome { return r.order(ctx, g, s, *p.Order) })
+		work = append(work, func() step.Outcome { return r.sendOrder(ctx, g, s, *p.Order) })
 	}
 	given := r.members.Give(ctx, r.Live, r.Recorder, g, p.Configure)
-	return step.Worst(outcome, step.Parallel(work...), given)
+	return step.Worst(outcome, step.RunInParallel(work...), given)
 }
 
 // makeRootSecret makes the Secret with root's password, unless there is one of its
@@ -110,27 +110,27 @@ func (r *steps) makeSecret(ctx context.Context, secret *corev1.Secret) (made boo
 	return true, nil
 }
 
-// order tells TiDB that an upgrade begins or ends; the answer wakes the group up. Before an
+// sendOrder tells TiDB that an upgrade begins or ends; the answer wakes the group up. Before an
 // end the groups are read from the API server: another one may just have begun an upgrade.
-func (r *steps) order(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, o statusport.Order) step.Outcome {
+func (r *steps) sendOrder(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, o statusport.Order) step.Outcome {
 	if o.Verb == statusport.Finish {
 		others, err := reading.Select(ctx, r.Live, &v1alpha1.TiDBGroupList{},
 			func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() }, client.InNamespace(g.Namespace))
 		if err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("list TiDBGroups of PDGroup %s: %w", g.PDGroupName(), err))
 		}
-		if upgrade.Between(others, g.Name) != "" {
+		if upgrade.FindOngoing(others, g.Name) != "" {
 			return step.Done()
 		}
 	}
-	o.TLS = r.connecting(s)
+	o.TLS = r.tlsByHost(s)
 	r.orders.Give(r.life, o)
 	return step.Done()
 }
 
-// connecting is how the servers of the PDGroup are connected to over TLS, by host.
-func (r *steps) connecting(s snapshot) map[string]*tls.Config {
-	out, over := map[string]*tls.Config{}, r.Credentials.Among(s.Groups)
+// tlsByHost is how the servers of the PDGroup are connected to over TLS, by host.
+func (r *steps) tlsByHost(s snapshot) map[string]*tls.Config {
+	out, over := map[string]*tls.Config{}, r.Credentials.TLSForInstances(s.Groups)
 	for _, i := range s.WithSiblings() {
 		if config := over(i); config != nil {
 			out[i.Status.PodIP] = config
@@ -211,8 +211,8 @@ func (r *steps) tellSQL(g *v1alpha1.TiDBGroup, before []v1alpha1.SQLStatus) {
 	}
 }
 
-// announce records Events of how far TiDB was notified of an upgrade.
-func (r *steps) announce(g *v1alpha1.TiDBGroup, p groupPlan) {
+// recordUpgradeEvents records Events of how far TiDB was notified of an upgrade.
+func (r *steps) recordUpgradeEvents(g *v1alpha1.TiDBGroup, p groupPlan) {
 	before, after := g.Status.Upgrade, p.Upgrade
 	switch {
 	case before != nil && after == nil:

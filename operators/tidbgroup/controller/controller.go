@@ -44,10 +44,10 @@ type steps struct {
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	out := reconciler.Definition(v1alpha1.KindTiDBGroup, func(ctx context.Context, env operator.Env) error {
-		return newSteps(ctx, env, statusPorts{statusport.HTTP, statusport.Post, statusport.Settings{}}, registry.DefaultTiming()).component().Setup(env)
+		return newSteps(ctx, env, statusPorts{statusport.PostLabels, statusport.PostUpgrade, statusport.Settings{}}, registry.DefaultTiming()).component().Setup(env)
 	})
 	out.Dialer, out.Tools = pdclient.Open, true
-	out.Cached[&batchv1.Job{}] = cache.ByObject{Label: operator.Managed()}
+	out.Cached[&batchv1.Job{}] = cache.ByObject{Label: operator.ManagedSelector()}
 	return out
 }
 
@@ -61,7 +61,7 @@ type statusPorts struct {
 func newSteps(ctx context.Context, env operator.Env, reach statusPorts, sweeps registry.Timing) *steps {
 	return &steps{
 		Env: env, servers: statusport.New(reach.label), orders: statusport.NewOrders(reach.tell, env.Now),
-		members: settings.NewMembers(statusport.Table(), reach.config, settings.Beside(ctx), env.Now).Over(env.Credentials.Members), life: ctx,
+		members: settings.NewMembers(statusport.SettingsTable(), reach.config, settings.RunInBackground(ctx), env.Now).WithTLS(env.Credentials.TLSForMembers), life: ctx,
 		sweeper: registry.NewSweeper(func(pdGroup types.NamespacedName) (registry.PD, error) { return env.PD.Client(pdGroup) }, sweeps),
 	}
 }
@@ -77,11 +77,11 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiDBGroup, snapshot, 
 			}
 			return step.Done()
 		},
-		Plan: func(_ context.Context, g *v1alpha1.TiDBGroup, s *snapshot) (groupPlan, error) { return plan(g, *s) },
+		Plan: func(_ context.Context, g *v1alpha1.TiDBGroup, s *snapshot) (groupPlan, error) { return makePlan(g, *s) },
 		Act:  r.act,
 		Report: func(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiDBGroupStatus] {
-			status, set := report(g, s, p, acted, now)
-			return execution.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end(g, p, acted), Once: true}
+			status, set := reportStatus(g, s, p, acted, now)
+			return execution.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: reportMembers(g, s, p, now), Changes: p.Changes, End: combineOutcomes(g, p, acted), Once: true}
 		},
 		Announce: func(g *v1alpha1.TiDBGroup, before v1alpha1.TiDBGroupStatus) { r.tellSQL(g, before.SQL) },
 		Forget: func(group types.NamespacedName) {
@@ -92,8 +92,8 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiDBGroup, snapshot, 
 			list := func() client.ObjectList { return &v1alpha1.TiDBGroupList{} }
 			answers := &handler.EnqueueRequestForObject{}
 			return b.
-				Watches(&v1alpha1.TiDBGroup{}, watch.GroupsOf(r.Client, list, watch.ByPDGroup), builder.WithPredicates(watch.Changed())).
-				Owns(&batchv1.Job{}, builder.WithPredicates(watch.Changed())).
+				Watches(&v1alpha1.TiDBGroup{}, watch.GroupsOf(r.Client, list, watch.ByPDGroup), builder.WithPredicates(watch.ChangedPredicate())).
+				Owns(&batchv1.Job{}, builder.WithPredicates(watch.ChangedPredicate())).
 				WatchesRawSource(source.Channel(r.orders.Answers(), answers)).
 				WatchesRawSource(source.Channel(r.members.Answers(), answers))
 		},

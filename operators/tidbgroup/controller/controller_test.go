@@ -31,31 +31,31 @@ import (
 func TestDB02ServersStartTheMomentThatPDAndTiKVAreReady(t *testing.T) {
 	w := begin(t)
 	w.create()
-	g := w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "PDGroup basic-pd does not exist")
 
 	pd := w.PDGroup()
 	w.Create(pd)
-	w.Say(pd, stage.Waiting())
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForPDGroup")
-	w.Say(pd, step.Done())
-	g = w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForTiKVGroup")
+	w.WriteGroupStatus(pd, stage.WaitingOutcome())
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForPDGroup")
+	w.WriteGroupStatus(pd, step.Done())
+	g = w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForTiKVGroup")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "no TiKVGroup names PDGroup basic-pd")
 	tikv := w.TiKVGroup()
 	w.Create(tikv)
-	w.Say(tikv, stage.Waiting())
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForTiKVGroup")
+	w.WriteGroupStatus(tikv, stage.WaitingOutcome())
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForTiKVGroup")
 	assert.Empty(t, w.Instances())
 
-	w.Say(tikv, step.Done())
+	w.WriteGroupStatus(tikv, step.Done())
 	require.Eventually(t, func() bool { return len(w.Instances()) == 2 }, stage.Promptly, stage.Tick)
-	g = w.Converged()
+	g = w.WaitUntilConverged()
 	assert.Equal(t, "basic-tidb."+w.Namespace+".svc:4000", g.Status.Endpoint)
 	assert.Equal(t, "Serving", w.Instances()[0].Status.Member.State)
 
 	// Once they run, a dependency that fails takes no server away.
-	w.Say(pd, stage.Waiting())
-	g = w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
+	w.WriteGroupStatus(pd, stage.WaitingOutcome())
+	g = w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
 	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
 	assert.Len(t, w.Instances(), 2)
 }
@@ -64,7 +64,7 @@ func TestDB01TheServiceChangesInPlace(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.Change(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"team": "blue"},
 			Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}}
@@ -88,14 +88,14 @@ func TestDB01TheServiceChangesInPlace(t *testing.T) {
 		assert.EqualValues(c, 4000, s.Spec.Ports[0].Port)
 		assert.Zero(c, s.Spec.Ports[0].NodePort)
 	}, stage.Patience, stage.Tick)
-	w.Converged()
+	w.WaitUntilConverged()
 }
 
 func TestADrainAsksTheGroupsOwnBudget(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	key := client.ObjectKey{Namespace: w.Namespace, Name: "basic-tidb-tidb"}
 	stay := func(n int) {
 		t.Helper()
@@ -119,7 +119,7 @@ func TestDB09AMissingBootstrapSQLIsNamedAndWaitedFor(t *testing.T) {
 	w.create(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
 	})
-	g := w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/MissingReference")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/MissingReference")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "ConfigMap sql does not exist")
 	assert.Empty(t, w.Instances())
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "sql", Namespace: w.Namespace}, Data: map[string]string{"other.sql": ""}}
@@ -129,7 +129,7 @@ func TestDB09AMissingBootstrapSQLIsNamedAndWaitedFor(t *testing.T) {
 	}, stage.Promptly, stage.Tick)
 	c.Data["init.sql"] = "CREATE USER x;"
 	require.NoError(t, w.Client.Update(w.Context(), c))
-	w.Converged()
+	w.WaitUntilConverged()
 }
 
 func TestDB11RootGetsAPasswordOnceAndForAll(t *testing.T) {
@@ -142,7 +142,7 @@ func TestDB11RootGetsAPasswordOnceAndForAll(t *testing.T) {
 		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
 	}
 	w.create(initialized)
-	w.Converged()
+	w.WaitUntilConverged()
 	var made corev1.Secret
 	key := client.ObjectKey{Namespace: w.Namespace, Name: "basic-tidb-root"}
 	require.NoError(t, w.Client.Get(w.Context(), key, &made))
@@ -162,7 +162,7 @@ func TestDB11ASecretThatIsThereAlreadyIsUsedAsItIs(t *testing.T) {
 	w.create(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Initialization = &v1alpha1.Initialization{RootPassword: v1alpha1.RootPasswordGenerate}
 	})
-	w.Converged()
+	w.WaitUntilConverged()
 	var kept corev1.Secret
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(mine), &kept))
 	assert.Equal(t, mine.UID, kept.UID)
@@ -173,7 +173,7 @@ func TestDB13ServersOfAClusterSignTokensOfSessionsWithOneKey(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.SessionToken = &v1alpha1.SessionToken{} })
-	w.Converged()
+	w.WaitUntilConverged()
 	made := func() *corev1.Secret {
 		var out corev1.Secret
 		require.NoError(t, w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-session-token-secret"}, &out))
@@ -183,7 +183,7 @@ func TestDB13ServersOfAClusterSignTokensOfSessionsWithOneKey(t *testing.T) {
 	require.NotEmpty(t, first.Data["tls.key"])
 	assert.Equal(t, v1alpha1.KindPDGroup, first.OwnerReferences[0].Kind, "other groups of the cluster use it, too")
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Equal(t, first.ResourceVersion, made().ResourceVersion, "it is made once")
 }
 
@@ -194,7 +194,7 @@ func TestDB14RunningServersAreLabelledAndAgainAfterARestart(t *testing.T) {
 		g.Spec.Replicas = ptr.To(int32(1))
 		g.Spec.ServerLabels = map[string]v1alpha1.StoreLabelValue{"rack": "r1"}
 	})
-	w.Converged()
+	w.WaitUntilConverged()
 	require.Eventually(t, func() bool { n, _ := w.labelled.get(); return n > 0 }, stage.Patience, stage.Tick)
 	calls, labels := w.labelled.get()
 	assert.Equal(t, map[string]string{"rack": "r1"}, labels)
@@ -211,22 +211,22 @@ func TestServersAreAddedAndAreReadyThroughoutAnEditInPlace(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.Follow(&v1alpha1.TiDBGroupList{}, func(_ context.Context, o client.Object) {
 		if g, ok := o.(*v1alpha1.TiDBGroup); ok {
 			assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady), stage.Dump(g))
 		}
 	})
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Labels = map[string]string{"team": "blue"} })
-	w.Converged()
+	w.WaitUntilConverged()
 	for _, i := range w.Instances() {
 		assert.Equal(t, "blue", stage.Template(t, i).Labels["team"])
 	}
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(4)) })
-	g := w.Converged()
+	g := w.WaitUntilConverged()
 	assert.EqualValues(t, 4, g.Status.ReadyReplicas)
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1", "basic-tidb-2"}, existing(w))
 }
 
@@ -235,7 +235,7 @@ func TestDB04ARollGoesThroughWithOneServerMoreForAWhile(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	var most atomic.Int32
 	w.Follow(&v1alpha1.TiDBGroupList{}, func(_ context.Context, o client.Object) {
 		if g, ok := o.(*v1alpha1.TiDBGroup); ok {
@@ -244,7 +244,7 @@ func TestDB04ARollGoesThroughWithOneServerMoreForAWhile(t *testing.T) {
 		}
 	})
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
-	g := w.Within(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
 	assert.EqualValues(t, 3, most.Load())
 	assert.Equal(t, "v8.5.8", g.Status.Version)
 	assert.EqualValues(t, 2, g.Status.UpdatedReplicas)
@@ -272,15 +272,15 @@ func TestDB08AnUpgradeIsToldOfBeforeItBeginsAndWhenItIsOver(t *testing.T) {
 	}
 	w.dependencies()
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Empty(t, w.labelled.orders())
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/AnnouncingUpgrade")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionUpToDate, "False/AnnouncingUpgrade")
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Contains(c, stage.Dump(w.Get()), "no owner of the DDL yet")
 	}, stage.Promptly, stage.Tick)
 	assert.Equal(t, "v8.5.7", g.Status.Upgrade.From)
-	g = w.Within(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	g = w.WaitForVerdict(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
 	assert.Equal(t, []statusport.Verb{statusport.Start, statusport.Start, statusport.Start, statusport.Finish}, w.labelled.orders())
 	assert.Nil(t, g.Status.Upgrade)
 }
@@ -290,17 +290,17 @@ func TestARollWaitsForTheGroupsBeforeIt(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	pd := w.PDGroup()
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(pd), pd))
 	pd.Spec.Version = "v8.5.8"
 	require.NoError(t, w.Client.Update(w.Context(), pd))
 	rolling := conditions.New(nil, pd.Generation, time.Now())
-	rolling.Finish(conditions.Verdict{Serving: true, Outcome: stage.Waiting()})
+	rolling.Finish(conditions.Verdict{Serving: true, Outcome: stage.WaitingOutcome()})
 	pd.Status.Conditions = rolling.List()
 	require.NoError(t, w.Client.Status().Update(w.Context(), pd))
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/WaitingForGroups")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionUpToDate, "False/WaitingForGroups")
 	assert.Contains(t, stage.Dump(g), "PDGroup basic-pd comes first")
 	assert.Len(t, w.Instances(), 2, "the additional server is part of the roll")
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
@@ -308,8 +308,8 @@ func TestARollWaitsForTheGroupsBeforeIt(t *testing.T) {
 	for _, i := range w.Instances() {
 		assert.Equal(t, "pingcap/tidb:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image, "who is added meanwhile runs what the others run")
 	}
-	w.Say(pd, step.Done())
-	w.Converged()
+	w.WriteGroupStatus(pd, step.Done())
+	w.WaitUntilConverged()
 	for _, i := range w.Instances() {
 		assert.Equal(t, "pingcap/tidb:v8.5.8", stage.Template(t, i).Spec.Containers[0].Image)
 	}
@@ -320,7 +320,7 @@ func TestDB18TheGroupIsScaledThroughItsScaleSubresource(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	scale := &autoscalingv1.Scale{}
 	require.NoError(t, w.Client.SubResource("scale").Get(w.Context(), w.Get(), scale))
 	assert.EqualValues(t, 2, scale.Status.Replicas)
@@ -335,7 +335,7 @@ func TestDB18TheGroupIsScaledThroughItsScaleSubresource(t *testing.T) {
 		scale.Spec.Replicas = n
 		scale.ResourceVersion = ""
 		require.NoError(t, w.Client.SubResource("scale").Update(w.Context(), w.Get(), client.WithSubResourceBody(scale)))
-		w.Converged()
+		w.WaitUntilConverged()
 		assert.Len(t, w.Instances(), int(n))
 		require.NoError(t, w.Client.SubResource("scale").Get(w.Context(), w.Get(), scale))
 		assert.Equal(t, n, scale.Status.Replicas)
@@ -346,14 +346,14 @@ func TestDB19AServerThatHasLeftIsNotListedInPD(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](2) })
-	w.Converged()
+	w.WaitUntilConverged()
 	var all []pd.Server
 	for n, i := range w.Instances() {
 		all = append(all, pd.Server{Address: names.PodHost(i.Name, "basic-tidb", w.Namespace, "") + ":4000", Revision: int64(n + 1)})
 	}
 	w.PD.RegisterServers(all...)
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](1) })
-	w.Converged()
+	w.WaitUntilConverged()
 	stays := w.Instances()[0].Name
 	require.Eventually(t, func() bool {
 		left, err := w.PD.Servers(w.Context())
@@ -365,9 +365,9 @@ func TestAWrongImageIsFixedByFixingTheSpec(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.Image = "pingcap/typo:v8.5.7" })
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
+	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Image = "" })
-	w.Converged()
+	w.WaitUntilConverged()
 	for _, i := range w.Instances() {
 		assert.Equal(t, "pingcap/tidb:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image)
 	}
@@ -377,7 +377,7 @@ func TestAGroupOfNoServersSaysSo(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(0)) })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionUpToDate, "True/UpToDate")
 	assert.Equal(t, "False/NotReady", stage.Verdict(g, v1alpha1.ConditionReady))
 	assert.Contains(t, stage.Dump(g), "spec.replicas is 0")
 }
@@ -386,14 +386,14 @@ func TestAnIdleGroupCausesNoWriteAlsoAfterARestart(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels = map[string]v1alpha1.StoreLabelValue{"rack": "r1"} })
-	w.Converged()
-	w.Settled()
+	w.WaitUntilConverged()
+	w.WaitUntilSettled()
 	calls := len(w.operator.Writes())
 	given, _ := w.labelled.get()
 	again, labelled := w.operate()
 	w.Touch("one")
 	require.Eventually(t, func() bool { n, _ := labelled.get(); return n == 2 }, stage.Patience, stage.Tick, "a new operator labels once more")
-	w.Settled()
+	w.WaitUntilSettled()
 	assert.Empty(t, again.Writes())
 	assert.Empty(t, w.operator.Writes()[calls:])
 	now, _ := w.labelled.get()

@@ -35,7 +35,7 @@ func paths() []space {
 // or it is said what they wait for. Nobody is missed on the way.
 func TestEveryStateOfServersArrives(t *testing.T) {
 	b := newScenery(t)
-	total := grouptest.Followed(t, v1alpha1.KindTiDBGroup, paths(), func(st state) (string, int, []string) {
+	total := grouptest.FollowStates(t, v1alpha1.KindTiDBGroup, paths(), func(st state) (string, int, []string) {
 		end, steps, wrong := b.follow(st)
 		if !st.mayEnd(end) {
 			wrong = append(wrong, "it may not end so")
@@ -63,10 +63,10 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	stage := grouptest.New(g)
 	stage.Now = clock()
 	stage.Others = []v1alpha1.Group{seen.TiKVGroups[0]}
-	stage.Carry(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[0]}})
-	stage.Carry(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[1]}})
+	stage.ExecutePlan(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[0]}})
+	stage.ExecutePlan(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[1]}})
 	for _, i := range seen.Instances {
-		stage.Put(i, member.WasReady(i))
+		stage.AddInstance(i, member.WasReady(i))
 	}
 	stage.OnStop = func(pod grouptest.Pod, others int) {
 		at := slices.Index(stage.Names(), pod.Name)
@@ -87,7 +87,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		if err != nil {
 			return err.Error(), steps, missed
 		}
-		stage.Carry(now.Snapshot, p.Plan)
+		stage.ExecutePlan(now.Snapshot, p.Plan)
 		stage.Report(now.Snapshot, p.Plan)
 		if g.Status.Upgrade = p.Upgrade; p.Order != nil {
 			answer = statusport.Answer{Order: *p.Order, Done: true, At: stage.Now}

@@ -22,7 +22,7 @@ func TestEveryStateOfServersIsPlannedSafely(t *testing.T) {
 	b := newScenery(t)
 	untouched := newScenery(t)
 	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionReady)
-	total := grouptest.Planned(t, v1alpha1.KindTiDBGroup, spaces(), func(st state) grouptest.Verdict {
+	total := grouptest.CheckPlans(t, v1alpha1.KindTiDBGroup, spaces(), func(st state) grouptest.Verdict {
 		g, s := b.snapshot(st)
 		p, err := b.plan(g, s)
 		if err != nil {
@@ -228,7 +228,7 @@ func (j judgement) unsaid(known []string) []string {
 		}
 		return nil
 	}
-	out := grouptest.Unsaid(o, known)
+	out := grouptest.CheckOutcome(o, known)
 	if j.arrived() && !j.acts() && !j.has("paused") && o.Reason != v1alpha1.ReasonAnnouncingUpgrade {
 		out = append(out, "it has arrived, and says that it has not")
 	}

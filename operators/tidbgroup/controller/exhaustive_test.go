@@ -90,7 +90,7 @@ func (s space) Size() int {
 }
 
 func (s space) Each(visit func(state)) {
-	grouptest.Fill(s.slots, s.servers, func(slots []server) {
+	grouptest.VisitCombinations(s.slots, s.servers, func(slots []server) {
 		for _, w := range s.wishes() {
 			visit(state{slots, w})
 		}
@@ -195,11 +195,11 @@ func (b *scenery) instance(desired *v1alpha1.Instance, life string) *v1alpha1.In
 	set := conditions.New(nil, 1, clock().Add(-time.Hour))
 	switch life {
 	case "broken":
-		set.False(v1alpha1.ConditionReady, v1alpha1.ReasonImagePullFailed, "no such image")
+		set.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonImagePullFailed, "no such image")
 	case "starts":
-		set.False(v1alpha1.ConditionReady, v1alpha1.ReasonPodNotReady, "the pod starts")
+		set.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonPodNotReady, "the pod starts")
 	default:
-		set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "the pod runs")
+		set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "the pod runs")
 	}
 	i.Status.Conditions = set.List()
 	switch life {
@@ -264,9 +264,9 @@ func (b *scenery) snapshot(st state) (*v1alpha1.TiDBGroup, snapshot) {
 func (b *scenery) lease(whose string) lease.State {
 	switch whose {
 	case "ours":
-		return lease.Held(lease.Of(b.instances["0oldserves"]), clock().Add(-time.Second), 0)
+		return lease.NewState(lease.NewHolder(b.instances["0oldserves"]), clock().Add(-time.Second), 0)
 	case "another's":
-		return lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "another"}, clock().Add(-time.Second), 0)
+		return lease.NewState(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "another"}, clock().Add(-time.Second), 0)
 	}
 	return lease.State{}
 }

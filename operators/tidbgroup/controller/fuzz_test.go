@@ -13,7 +13,7 @@ import (
 func FuzzATiDBGroup(f *testing.F) {
 	hostile.Fuzz(f, "1", func(t *testing.T, attempt hostile.Attempt) {
 		g := stored()
-		if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
+		if !hostile.CanMerge(&g.Spec, g.GetReplicas, attempt) {
 			return
 		}
 		g.Spec.Config = attempt.Config
@@ -23,12 +23,12 @@ func FuzzATiDBGroup(f *testing.F) {
 		hostile.Judge(t, v1alpha1.KindTiDBGroup, func() any {
 			running.PD = server.View(t, attempt)
 			for _, seen := range []snapshot{running, fresh} {
-				p, err := plan(g, seen)
+				p, err := makePlan(g, seen)
 				if err != nil {
 					t.Fatal(err) // it would not come to the status
 				}
-				g.Status, _ = report(g, seen, p, step.Done(), clock())
-				members(g, seen, p, clock())
+				g.Status, _ = reportStatus(g, seen, p, step.Done(), clock())
+				reportMembers(g, seen, p, clock())
 			}
 			return g
 		})

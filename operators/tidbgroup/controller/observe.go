@@ -44,8 +44,8 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapshot, e
 		return snapshot{}, err
 	}
 	key := client.ObjectKeyFromObject(g)
-	s := snapshot{Snapshot: common, Labelled: r.servers.Known(key, common.Instances), Answer: r.orders.Last(key)}
-	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
+	s := snapshot{Snapshot: common, Labelled: r.servers.Labels(key, common.Instances), Answer: r.orders.Last(key)}
+	s.Running, s.RunningPending = r.members.Observe(g, s.Instances)
 	if g.Spec.BootstrapSQL != nil && len(s.Instances) == 0 {
 		if s.SQL, s.BootstrapSQL, err = r.bootstrapSQL(ctx, g); err != nil {
 			return s, err
@@ -86,13 +86,13 @@ func (r *steps) jobs(ctx context.Context, g *v1alpha1.TiDBGroup) ([]*batchv1.Job
 		jobs = append(jobs, &list.Items[i])
 	}
 	ends := map[string]sqljob.End{}
-	for _, job := range sqljob.Unread(g, jobs) {
+	for _, job := range sqljob.UnreportedFailures(g, jobs) {
 		var pods corev1.PodList
 		if err := r.Live.List(ctx, &pods, client.InNamespace(g.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
 			ends[job.Name] = sqljob.End{Err: fmt.Errorf("list pods of Job %s: %w", job.Name, err)}
 			continue
 		}
-		ends[job.Name] = sqljob.Ended(job, pods.Items)
+		ends[job.Name] = sqljob.EndOf(job, pods.Items)
 	}
 	return jobs, ends, nil
 }

@@ -60,15 +60,15 @@ type groupPlan struct {
 	SQLOutcome step.Outcome
 }
 
-// plan decides what to do about a TiDBGroup. It is pure.
-func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
-	template, files, problems := render(g)
-	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
+// makePlan decides what to do about a TiDBGroup. It is pure.
+func makePlan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
+	template, files, problems := buildTemplate(g)
+	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: collectInputs(g), Services: renderServices(g), ServiceInputs: g.Spec.Service})
 }
 
-// served reports whether a TiDBGroup of the cluster has ever had all its servers Ready
+// hasServed reports whether a TiDBGroup of the cluster has ever had all its servers Ready
 // (DB-02). It is remembered in status.currentRevision, which never goes.
-func served(g *v1alpha1.TiDBGroup, s snapshot) bool {
+func hasServed(g *v1alpha1.TiDBGroup, s snapshot) bool {
 	return g.Status.CurrentRevision != "" || slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
 		return other.GroupKind() == v1alpha1.KindTiDBGroup && other.GetGroupStatus().CurrentRevision != ""
 	})
@@ -76,21 +76,21 @@ func served(g *v1alpha1.TiDBGroup, s snapshot) bool {
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPlan, error) {
-	open := gate.Of(g, s.PDGroup, s.TiKVGroups)
-	missing := failover.Find(g, s.Snapshot)
+	open := gate.CheckDependencies(g, s.PDGroup, s.TiKVGroups)
+	missing := failover.FindMissing(g, s.Snapshot)
 	r.Gate, r.GateReason = open.Result, open.Reason
-	if s.PDGroup != nil && served(g, s) {
+	if s.PDGroup != nil && hasServed(g, s) {
 		// Servers that are added to a database that works, or will again, need no other
 		// group to be whole: one store of many that is not may be why they are wanted.
 		r.Gate = gate.Result{Open: true}
 	}
-	if may := initialsql.MayBootstrap(g, s.Groups); r.Gate.Open && !may.Allowed() {
+	if may := initialsql.MayBootstrap(g, s.Groups); r.Gate.Open && !may.IsAllowed() {
 		r.Gate, r.GateReason = gate.Result{Message: may.Reason()}, v1alpha1.ReasonWaitingForGroups
 	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
-	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
+	judge := settings.Judge{Table: statusport.SettingsTable(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
-	r.Component = servers(g, s, open.Result)
+	r.Component = serversOf(g, s, open.Result)
 	r.Surge, r.Extra = maxSurge(g), missing.Count
 	r.RollGate, r.MaySuspend, r.Budget = rollout.RollGate(g, s.Snapshot), rollout.MaySuspend(g, s.Snapshot), budget.OwnBudget(g)
 	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, member.WasReady) {
@@ -106,33 +106,33 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	children, err := group.MakePlan(g, s.Snapshot, r)
 	p := groupPlan{Plan: children, Dependencies: open}
 	if noSQL && p.Outcome.Kind == step.KindWait && p.Outcome.Reason == v1alpha1.ReasonMissingReference {
-		p.Outcome = step.After(lookAgain, p.Outcome.Reason, p.Outcome.Message)
+		p.Outcome = step.RetryAfter(lookAgain, p.Outcome.Reason, p.Outcome.Message)
 	}
 	missing.Mark(p.Instances)
 	p.Outcome = missing.Wake(p.Outcome)
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
-		p.Labels = labels(g, s)
+		p.Labels = planLabels(g, s)
 	}
-	p.RootSecret = initialsql.GeneratesRoot(g) && len(s.Instances) == 0 && len(p.Instances) > 0
-	p.SigningSecret = keyset.Absent(g, s.Keys.Sessions) && s.PDGroup != nil && g.DeletionTimestamp == nil && !g.Spec.Paused
+	p.RootSecret = initialsql.GeneratesRootPassword(g) && len(s.Instances) == 0 && len(p.Instances) > 0
+	p.SigningSecret = keyset.NeedsSigningSecret(g, s.Keys.Sessions) && s.PDGroup != nil && g.DeletionTimestamp == nil && !g.Spec.Paused
 	p.Upgrade = g.Status.Upgrade
 	if err == nil && g.DeletionTimestamp == nil && !g.Spec.Paused {
 		p.announce(g, s)
 	}
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && gate.PDGroup(g.PDGroupName(), s.PDGroup).Open {
-		p.Registered = registered(s)
+		p.Registered = instanceNames(s)
 	}
 	p.Configure = judge.Orders(p.ConfigUpdates)
 	p.Outcome = step.Worst(p.Outcome, p.ConfigOutcome)
-	p.SQL = sqljob.Make(g, sqljob.Seen{
-		Jobs: s.Jobs, Ends: s.Ends, MayBegin: p.mayBeginSQL(g, s), Image: s.Image, Port: workload.ServicePortNumber(g.Spec.Service, ports()[0]), Now: s.Now,
+	p.SQL = sqljob.MakePlan(g, sqljob.Seen{
+		Jobs: s.Jobs, Ends: s.Ends, MayBegin: p.mayBeginSQL(g, s), Image: s.Image, Port: workload.ServicePortNumber(g.Spec.Service, renderPorts()[0]), Now: s.Now,
 	})
 	return p, err
 }
 
 // mayBeginSQL says whether SQL may begin to run.
 func (p *groupPlan) mayBeginSQL(g *v1alpha1.TiDBGroup, s snapshot) verdict.Verdict {
-	other := upgrade.Between(s.Groups, g.Name)
+	other := upgrade.FindOngoing(s.Groups, g.Name)
 	switch {
 	case g.DeletionTimestamp != nil:
 		return verdict.Refuse("the group is being deleted")
@@ -165,36 +165,36 @@ const (
 // What is recorded comes first, so that the operator that goes on after a crash ends what
 // may have been begun; the same notification twice does no harm to TiDB.
 func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
-	hosts := serving(s)
+	hosts := listServingHosts(s)
 	from, to := g.Status.Version, g.Spec.Version
 	told := p.Upgrade
-	if p.brings() && len(hosts) > 0 && upgrade.Announced(from, to) && !g.Spec.Suspended {
+	if p.updatesAnyInstance() && len(hosts) > 0 && upgrade.NeedsAnnouncement(from, to) && !g.Spec.Suspended {
 		switch {
-		case told == nil && p.reached(s):
+		case told == nil && p.hasUpdatedInstance(s):
 			// It has begun without the word, when no server could take it.
 		case told == nil || told.To != to:
 			p.Upgrade = &v1alpha1.TiDBUpgrade{From: from, To: to, State: v1alpha1.UpgradeStarting, Since: metav1.NewTime(s.Now.UTC().Truncate(time.Second))}
 			p.hold(step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB is about to be notified of the upgrade from "+from+" to "+to))
 			return
 		case told.State == v1alpha1.UpgradeStarting:
-			p.start(g, s, hosts)
+			p.announceStart(g, s, hosts)
 			return
 		}
 	}
-	if told == nil || !p.over(s) || len(hosts) == 0 || upgrade.Between(s.Groups, g.Name) != "" {
+	if told == nil || !p.isRolledOut(s) || len(hosts) == 0 || upgrade.FindOngoing(s.Groups, g.Name) != "" {
 		return
 	}
-	if answer := p.tell(g, s, statusport.Finish, hosts); answer.Kind != step.KindDone {
+	if answer := p.planOrder(g, s, statusport.Finish, hosts); answer.Kind != step.KindDone {
 		p.Outcome = step.Worst(p.Outcome, answer)
 		return
 	}
 	p.Upgrade = nil
 }
 
-// start holds the servers' new version back until it is recorded that TiDB has
+// announceStart holds the servers' new version back until it is recorded that TiDB has
 // taken the word that the upgrade begins, or has not for too long.
-func (p *groupPlan) start(g *v1alpha1.TiDBGroup, s snapshot, hosts []string) {
-	answer := p.tell(g, s, statusport.Start, hosts)
+func (p *groupPlan) announceStart(g *v1alpha1.TiDBGroup, s snapshot, hosts []string) {
+	answer := p.planOrder(g, s, statusport.Start, hosts)
 	next := *p.Upgrade
 	switch late := s.Now.Sub(next.Since.Time) >= announcePatience; {
 	case answer.Kind == step.KindDone:
@@ -207,12 +207,12 @@ func (p *groupPlan) start(g *v1alpha1.TiDBGroup, s snapshot, hosts []string) {
 	p.Upgrade = &next
 }
 
-// tell returns how far an order is; Done when TiDB has taken it. It plans the
+// planOrder returns how far an order is; Done when TiDB has taken it. It plans the
 // order if it is to be given.
-func (p *groupPlan) tell(g *v1alpha1.TiDBGroup, s snapshot, verb statusport.Verb, hosts []string) step.Outcome {
+func (p *groupPlan) planOrder(g *v1alpha1.TiDBGroup, s snapshot, verb statusport.Verb, hosts []string) step.Outcome {
 	about := p.Upgrade.To + " since " + p.Upgrade.Since.UTC().Format(time.RFC3339)
 	last := s.Answer
-	if !last.To(verb, about) {
+	if !last.IsFor(verb, about) {
 		last = statusport.Answer{}
 	}
 	if last.Done && last.Err == nil {
@@ -233,21 +233,23 @@ func (p *groupPlan) tell(g *v1alpha1.TiDBGroup, s snapshot, verb statusport.Verb
 	return step.Wait("TiDB", tellAgain, v1alpha1.ReasonAnnouncingUpgrade, message)
 }
 
-// brings reports whether the plan gives an Instance the wanted revision.
-func (p *groupPlan) brings() bool { return slices.ContainsFunc(p.Instances, p.renews) }
+// updatesAnyInstance reports whether the plan gives an Instance the wanted revision.
+func (p *groupPlan) updatesAnyInstance() bool {
+	return slices.ContainsFunc(p.Instances, p.updatesInstance)
+}
 
-// renews reports whether a change gives an Instance the wanted revision.
-func (p *groupPlan) renews(c planning.InstanceChange) bool {
+// updatesInstance reports whether a change gives an Instance the wanted revision.
+func (p *groupPlan) updatesInstance(c planning.InstanceChange) bool {
 	return c.Desired.Spec.Revision == p.Target.Hash && (c.Live == nil || c.Live.Spec.Revision != p.Target.Hash)
 }
 
-// reached reports whether an Instance has the wanted revision.
-func (p *groupPlan) reached(s snapshot) bool {
+// hasUpdatedInstance reports whether an Instance has the wanted revision.
+func (p *groupPlan) hasUpdatedInstance(s snapshot) bool {
 	return slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Spec.Revision == p.Target.Hash })
 }
 
-// over reports whether no server runs anything but the wanted revision.
-func (p *groupPlan) over(s snapshot) bool {
+// isRolledOut reports whether no server runs anything but the wanted revision.
+func (p *groupPlan) isRolledOut(s snapshot) bool {
 	return !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		return i.Status.PodUID != "" && i.Status.Revision != p.Target.Hash || i.DeletionTimestamp == nil && i.Spec.Revision != p.Target.Hash
 	})
@@ -255,14 +257,14 @@ func (p *groupPlan) over(s snapshot) bool {
 
 // hold leaves every server at the version that it has, and says why.
 func (p *groupPlan) hold(why step.Outcome) {
-	p.Instances = slices.DeleteFunc(p.Instances, p.renews)
+	p.Instances = slices.DeleteFunc(p.Instances, p.updatesInstance)
 	p.Notes = append([]string{why.Message}, p.Notes...)
 	p.Outcome = step.Worst(why, p.Outcome)
 }
 
-// serving returns where the servers that serve are reached, the group's own first:
+// listServingHosts returns where the servers that serve are reached, the group's own first:
 // all of the PDGroup learn what one is notified of.
-func serving(s snapshot) []string {
+func listServingHosts(s snapshot) []string {
 	var out []string
 	for _, i := range s.WithSiblings() {
 		if member.WasReady(i) && i.Status.PodIP != "" && i.DeletionTimestamp == nil {
@@ -272,8 +274,8 @@ func serving(s snapshot) []string {
 	return out
 }
 
-// registered returns the names of the servers that a group has.
-func registered(s snapshot) map[string]bool {
+// instanceNames returns the names of the servers that a group has.
+func instanceNames(s snapshot) map[string]bool {
 	out := map[string]bool{}
 	for _, i := range s.Instances {
 		out[i.Name] = true
@@ -281,15 +283,15 @@ func registered(s snapshot) map[string]bool {
 	return out
 }
 
-// labels finds the running servers that do not have the labels they should.
-func labels(g *v1alpha1.TiDBGroup, s snapshot) []statusport.Labelling {
+// planLabels finds the running servers that do not have the labels they should.
+func planLabels(g *v1alpha1.TiDBGroup, s snapshot) []statusport.Labelling {
 	user := map[string]string{}
 	for k, v := range g.Spec.ServerLabels {
 		user[k] = string(v)
 	}
 	var out []statusport.Labelling
 	for _, i := range s.Instances {
-		ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
+		ready := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
 		if ready == nil || ready.Status != "True" || i.Status.PodIP == "" || i.DeletionTimestamp != nil {
 			continue
 		}

@@ -43,7 +43,7 @@ func stored(changes ...func(*v1alpha1.TiDBGroup)) *v1alpha1.TiDBGroup {
 func ready(g v1alpha1.Group) {
 	g.SetGeneration(1)
 	set := conditions.New(nil, 1, clock())
-	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
+	set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
 	g.GetGroupStatus().Conditions = set.List()
 }
 
@@ -57,7 +57,7 @@ func open() snapshot {
 
 func mustPlan(t *testing.T, g *v1alpha1.TiDBGroup, s snapshot) groupPlan {
 	t.Helper()
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	return p
 }
@@ -83,11 +83,11 @@ func started(t *testing.T, g *v1alpha1.TiDBGroup, changes ...func(*snapshot)) sn
 func says(i *v1alpha1.Instance, serves bool, since time.Time) {
 	set := conditions.New(nil, i.Generation, since)
 	if serves {
-		set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "the pod runs")
-		set.True(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
+		set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "the pod runs")
+		set.MarkTrue(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
 	} else {
-		set.False(v1alpha1.ConditionReady, v1alpha1.ReasonImagePullFailed, "no such image")
-		set.False(v1alpha1.ConditionPodReady, v1alpha1.ReasonImagePullFailed, "no such image")
+		set.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonImagePullFailed, "no such image")
+		set.MarkFalse(v1alpha1.ConditionPodReady, v1alpha1.ReasonImagePullFailed, "no such image")
 	}
 	i.Status.Conditions = set.List()
 }
@@ -99,7 +99,7 @@ func down(slot int) func(*snapshot) {
 // reported plans and reports, and checks the invariants of the status.
 func reported(t *testing.T, g *v1alpha1.TiDBGroup, s snapshot) *v1alpha1.TiDBGroup {
 	t.Helper()
-	status, _ := report(g, s, mustPlan(t, g, s), step.Done(), clock())
+	status, _ := reportStatus(g, s, mustPlan(t, g, s), step.Done(), clock())
 	out := g.DeepCopy()
 	out.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTiDBGroup}
 	out.Status = status
@@ -187,7 +187,7 @@ func TestDB09MissingSQLIsLookedForAgain(t *testing.T) {
 	s := open()
 	s.BootstrapSQL = "spec.bootstrapSQL.name: ConfigMap sql does not exist"
 	p := mustPlan(t, stored(), s)
-	assert.Equal(t, step.After(lookAgain, v1alpha1.ReasonMissingReference, s.BootstrapSQL), p.Outcome, "it is not watched")
+	assert.Equal(t, step.RetryAfter(lookAgain, v1alpha1.ReasonMissingReference, s.BootstrapSQL), p.Outcome, "it is not watched")
 	assert.Empty(t, p.Instances)
 }
 
@@ -202,8 +202,8 @@ func TestDB13NoServerIsMadeOrRestartedWithoutTheKeysOfTokens(t *testing.T) {
 		s.Keys.Users.Data = map[string][]byte{keyset.Key: []byte(`{"keys": [{"kty": "oct", "kid": "a", "alg": "HS256", "k": "c2VjcmV0"}]}`)}
 		assert.NotEmpty(t, mustPlan(t, stored(tokens), s).Instances, name)
 	}
-	assert.Equal(t, certificate.ReviewAgain, end(stored(tokens), groupPlan{}, step.Done()).After, "who asks for Secrets is woken when they change")
-	assert.Zero(t, end(stored(), groupPlan{}, step.Done()).After)
+	assert.Equal(t, certificate.ReviewAgain, combineOutcomes(stored(tokens), groupPlan{}, step.Done()).After, "who asks for Secrets is woken when they change")
+	assert.Zero(t, combineOutcomes(stored(), groupPlan{}, step.Done()).After)
 }
 
 func TestDB13TheKeyOfSessionsIsMadeUnlessThereIsOne(t *testing.T) {
@@ -233,7 +233,7 @@ func TestDB13TheKeyOfSessionsIsMadeUnlessThereIsOne(t *testing.T) {
 		assert.Contains(t, p.Outcome.Message, "key tls.key: it is missing", name)
 	}
 	assert.False(t, mustPlan(t, stored(moved, func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }), open()).SigningSecret)
-	assert.Equal(t, certificate.ReviewAgain, end(stored(moved), groupPlan{}, step.Done()).After, "who asks for Secrets is woken when they change")
+	assert.Equal(t, certificate.ReviewAgain, combineOutcomes(stored(moved), groupPlan{}, step.Done()).After, "who asks for Secrets is woken when they change")
 }
 
 func TestDB11OneServerStartsAloneUntilRootHasItsPassword(t *testing.T) {
@@ -369,15 +369,15 @@ func TestLabelsAreRememberedOnlyIfTheServerTookThem(t *testing.T) {
 	group, other := types.NamespacedName{Namespace: "ns", Name: "basic"}, types.NamespacedName{Namespace: "ns", Name: "other"}
 	instances := []*v1alpha1.Instance{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}
 	require.ErrorIs(t, servers.Give(t.Context(), statusport.Labelling{Group: group, Instance: "a", Host: "bad"}), refuse)
-	assert.Empty(t, servers.Known(group, instances))
+	assert.Empty(t, servers.Labels(group, instances))
 	good := statusport.Labelling{Group: group, Instance: "a", Host: "good"}
 	for _, l := range []statusport.Labelling{good, {Group: group, Instance: "gone", Host: "good"}, {Group: other, Instance: "b", Host: "good"}} {
 		require.NoError(t, servers.Give(t.Context(), l))
 	}
-	assert.Equal(t, map[string]statusport.Labelling{"a": good}, servers.Known(group, instances))
+	assert.Equal(t, map[string]statusport.Labelling{"a": good}, servers.Labels(group, instances))
 
 	servers.Forget(group)
-	assert.Empty(t, servers.Known(group, instances))
+	assert.Empty(t, servers.Labels(group, instances))
 }
 
 func TestEndpoint(t *testing.T) {
@@ -417,5 +417,5 @@ func TestAServerThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 
 // endpoint is where clients of a group connect to.
 func endpoint(g *v1alpha1.TiDBGroup, service *corev1.Service) string {
-	return workload.Endpoint(g, g.Spec.Service, ports()[0], service)
+	return workload.Endpoint(g, g.Spec.Service, renderPorts()[0], service)
 }

@@ -15,34 +15,34 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// report computes the status of a TiDBGroup. It is pure.
-func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiDBGroupStatus, *conditions.Set) {
+// reportStatus computes the status of a TiDBGroup. It is pure.
+func reportStatus(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiDBGroupStatus, *conditions.Set) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
-	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
+	p.Dependencies.SetCondition("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
 	// One server that answers is a service; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	status := v1alpha1.TiDBGroupStatus{
 		GroupStatus: groupstatus.Report(g, s.Snapshot, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set),
-		Endpoint:    workload.Endpoint(g, g.Spec.Service, ports()[0], s.Services[g.Name]),
+		Endpoint:    workload.Endpoint(g, g.Spec.Service, renderPorts()[0], s.Services[g.Name]),
 		Upgrade:     p.Upgrade,
 		SQL:         p.SQL.Status,
 	}
 	return status, set
 }
 
-// end says how the reconcile ends.
-func end(g *v1alpha1.TiDBGroup, p groupPlan, acted step.Outcome) step.Outcome {
+// combineOutcomes says how the reconcile ends.
+func combineOutcomes(g *v1alpha1.TiDBGroup, p groupPlan, acted step.Outcome) step.Outcome {
 	out := step.Worst(acted, p.Outcome, p.SQLOutcome)
-	if keyset.Needs(g) {
-		out = step.Worst(out, step.After(certificate.ReviewAgain, "", "")) // beside that a Secret that changes wakes the group
+	if keyset.IsNeeded(g) {
+		out = step.Worst(out, step.RetryAfter(certificate.ReviewAgain, "", "")) // beside that a Secret that changes wakes the group
 	}
 	if p.SQL.Wake > 0 {
-		out = step.Worst(out, step.After(p.SQL.Wake, "", ""))
+		out = step.Worst(out, step.RetryAfter(p.SQL.Wake, "", ""))
 	}
 	return out
 }
 
-// members reports every Instance's server.
-func members(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, now time.Time) []groupstatus.Member {
+// reportMembers reports every Instance's server.
+func reportMembers(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, now time.Time) []groupstatus.Member {
 	return stateless.Report(g, s.Instances, p.Drained, v1alpha1.PortTiDB, now)
 }

@@ -57,9 +57,9 @@ func (s *scene) step(seen observation.Snapshot) groupPlan {
 	known := open()
 	seen.PDGroup, seen.TiKVGroups = known.PDGroup, known.TiKVGroups
 	seen.Groups = append(seen.Groups, s.others...)
-	p, err := plan(s.own, snapshot{Snapshot: seen, Answer: s.answer})
+	p, err := makePlan(s.own, snapshot{Snapshot: seen, Answer: s.answer})
 	assert.NoError(s.t, err)
-	s.Carry(seen, p.Plan)
+	s.ExecutePlan(seen, p.Plan)
 	s.Report(seen, p.Plan)
 	if s.own.Status.Upgrade = p.Upgrade; p.Order != nil {
 		s.told = append(s.told, p.Order.Verb)
@@ -103,11 +103,11 @@ func TestDB04ARollAddsAServerFirstAndNamesStay(t *testing.T) {
 			assert.Equal(t, old, s.Pod("basic-tidb-0").Revision)
 			assert.Equal(t, old, s.Pod("basic-tidb-1").Revision, "nobody is stopped before the additional server serves")
 		}
-		assert.GreaterOrEqual(t, s.Serving(), 2)
+		assert.GreaterOrEqual(t, s.CountServing(), 2)
 		for _, name := range s.Names() {
 			s.Operate(name)
 		}
-		assert.GreaterOrEqual(t, s.Serving(), 2)
+		assert.GreaterOrEqual(t, s.CountServing(), 2)
 		for _, name := range s.Names() {
 			s.Start(name)
 			s.Operate(name)
@@ -202,12 +202,12 @@ func TestANewVersionReachesASuspendedGroup(t *testing.T) {
 	s := running(t)
 	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended, g.Spec.Version = true, "v8.5.8" })
 	s.converge()
-	assert.Zero(t, s.Serving())
+	assert.Zero(t, s.CountServing())
 	stops := 0
 	s.OnStop = func(grouptest.Pod, int) { stops++ }
 	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = false })
 	s.converge()
-	assert.Equal(t, 2, s.Serving())
+	assert.Equal(t, 2, s.CountServing())
 	assert.Zero(t, stops, "nobody starts with the old version first")
 }
 
@@ -279,7 +279,7 @@ func TestDB06AServerThatIsMissedForLongIsStoodInForUntilItIsBack(t *testing.T) {
 		s.step(s.Snapshot())
 	}
 	assert.Len(t, s.Names(), 3)
-	assert.Equal(t, 2, s.Serving())
+	assert.Equal(t, 2, s.CountServing())
 	s.converge()
 	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1"}, s.Names())
 }

@@ -15,8 +15,8 @@ const defaultSurge = 1
 // others are restarted.
 func maxSurge(g *v1alpha1.TiDBGroup) int32 { return ptr.Deref(g.Spec.MaxSurge, defaultSurge) }
 
-// servers answers what the planner asks about the servers of a group. open says that
+// serversOf answers what the planner asks about the servers of a group. open says that
 // one which is started now can serve.
-func servers(g *v1alpha1.TiDBGroup, s snapshot, open gate.Result) stateless.Members {
+func serversOf(g *v1alpha1.TiDBGroup, s snapshot, open gate.Result) stateless.Members {
 	return stateless.Members{Group: g, Seen: s.Instances, MaxSurge: maxSurge(g), Open: open}
 }

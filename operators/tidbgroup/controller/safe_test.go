@@ -42,7 +42,7 @@ func TestDB04AServerOnASilentNodeIsNoCanaryAndNotCountedOn(t *testing.T) {
 		i := out.Instance("basic-tidb-2")
 		set := conditions.New(i.Status.Conditions, i.Generation, s.Now)
 		for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionPodReady} {
-			set.False(kind, v1alpha1.ReasonNodeUnreachable, "the node is silent")
+			set.MarkFalse(kind, v1alpha1.ReasonNodeUnreachable, "the node is silent")
 		}
 		i.Status.Conditions = set.List()
 		return out

@@ -121,7 +121,7 @@ func TestDB10SQLRunsOnALivingGroupAndItsEndStandsInStatus(t *testing.T) {
 	w.create(withSQL)
 	w.sql("people", v1alpha1.SQLWaiting, "no server of the group serves")
 	w.dependencies()
-	w.Converged()
+	w.WaitUntilConverged()
 
 	running := w.sql("people", v1alpha1.SQLRunning, "logs job/"+peopleJob)
 	job := w.job(peopleJob)
@@ -137,7 +137,7 @@ func TestDB10SQLRunsOnALivingGroupAndItsEndStandsInStatus(t *testing.T) {
 	w.endJob(grantsJob, "statement 2 of 3: error 1146 (42S02): no table")
 	failed := w.sql("grants", v1alpha1.SQLFailed, "statement 2 of 3: error 1146 (42S02): no table; to run it again raise spec.sql[grants].revision (kubectl -n "+w.Namespace+" edit tidbgroup basic-tidb)")
 	require.NotNil(t, failed.CompletionTime)
-	g := w.Converged()
+	g := w.WaitUntilConverged()
 	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady), "the group is as well as it was")
 
 	// An Event is told once the status that it is told of is written. An operator that
@@ -192,7 +192,7 @@ func TestAJobOfSomebodyElseIsNamedAndLeftAlone(t *testing.T) {
 	theirs.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "b"}}}
 	w.Create(theirs)
 	w.create(withSQL)
-	w.Converged()
+	w.WaitUntilConverged()
 	w.sql("people", v1alpha1.SQLWaiting, "its Job cannot be made: it belongs to another owner: delete it: kubectl -n "+w.Namespace+" delete job "+peopleJob)
 	require.NoError(t, w.Client.Delete(t.Context(), theirs, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	w.sql("people", v1alpha1.SQLRunning, "")
@@ -210,7 +210,7 @@ func TestDB10NoJobIsMadeFromAnOldVersionOfTheGroup(t *testing.T) {
 	w.Touch("newer")
 	r := &steps{}
 	r.Client, r.Live, r.Now = w.Client, w.Client, time.Now
-	start := sqljob.Make(func() *v1alpha1.TiDBGroup {
+	start := sqljob.MakePlan(func() *v1alpha1.TiDBGroup {
 		g := old.DeepCopy()
 		g.Status.SQL, g.Spec.SQL[0].Name = nil, "other"
 		return g
@@ -257,7 +257,7 @@ func TestDB10SQLWaitsForWhatWouldKeepItFromRunning(t *testing.T) {
 			p := mustPlan(t, g, s)
 			assert.Equal(t, c.says == "", p.SQL.Start != nil, p.SQL.Status)
 			assert.Contains(t, p.SQL.Status[0].Message, c.says)
-			status, _ := report(g, s, p, p.Outcome, clock())
+			status, _ := reportStatus(g, s, p, p.Outcome, clock())
 			assert.Equal(t, p.SQL.Status, status.SQL)
 		})
 	}
@@ -266,14 +266,14 @@ func TestDB10SQLWaitsForWhatWouldKeepItFromRunning(t *testing.T) {
 func TestSQLRestartsNoServer(t *testing.T) {
 	without, with := mustPlan(t, stored(), started(t, stored())), mustPlan(t, stored(withSQL), started(t, stored()))
 	assert.Equal(t, without.Target.Hash, with.Target.Hash)
-	assert.False(t, with.brings())
+	assert.False(t, with.updatesAnyInstance())
 }
 
 func TestDB10NoSQLRunsWhileClientsAreKeptOut(t *testing.T) {
 	w := begin(t)
 	w.create(withSQL, func(g *v1alpha1.TiDBGroup) { g.Close() })
 	w.dependencies()
-	g := w.Converged()
+	g := w.WaitUntilConverged()
 	assert.Empty(t, g.Status.Endpoint)
 	w.sql("people", v1alpha1.SQLWaiting, "spec.service.closed keeps every client out")
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Service.Closed = false })

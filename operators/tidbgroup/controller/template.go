@@ -48,19 +48,19 @@ func ownedKeys() []string {
 	}
 }
 
-// ports returns TiDB's ports.
-func ports() []workload.Port {
+// renderPorts returns TiDB's ports.
+func renderPorts() []workload.Port {
 	return []workload.Port{{Name: "mysql", Number: v1alpha1.PortTiDB}, {Name: "status", Number: v1alpha1.PortTiDBStatus}}
 }
 
-// services returns the group's Services: clients use the first, servers find
+// renderServices returns the group's Services: clients use the first, servers find
 // each other by the headless one.
-func services(g *v1alpha1.TiDBGroup) []*corev1.Service {
-	return []*corev1.Service{workload.ClientService(g, g.Spec.Service, ports()), workload.PeerService(g, ports()[1:])}
+func renderServices(g *v1alpha1.TiDBGroup) []*corev1.Service {
+	return []*corev1.Service{workload.ClientService(g, g.Spec.Service, renderPorts()), workload.PeerService(g, renderPorts()[1:])}
 }
 
-// inputs returns the part of the spec that a server is rendered from.
-func inputs(g *v1alpha1.TiDBGroup) any {
+// collectInputs returns the part of the spec that a server is rendered from.
+func collectInputs(g *v1alpha1.TiDBGroup) any {
 	inputs := map[string]any{
 		"readiness": g.Spec.Readiness, "shutdown": g.Spec.Shutdown, "slowLog": g.Spec.SlowLog, "bootstrapSQL": g.Spec.BootstrapSQL,
 		"initialization": g.Spec.Initialization,
@@ -76,14 +76,14 @@ func inputs(g *v1alpha1.TiDBGroup) any {
 	return rollout.Inputs(g, inputs)
 }
 
-// render renders the pod and the configuration file of a server.
-func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
-	files, problems := config(g)
+// buildTemplate renders the pod and the configuration file of a server.
+func buildTemplate(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := renderConfig(g)
 	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	delay, drain := shutdown(g)
+	delay, drain := shutdownTimes(g)
 	m := workload.Main{
 		Repository: "pingcap/tidb",
 		Command:    []string{"/tidb-server"},
@@ -99,10 +99,10 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 			"--config=" + configDir + "/" + configFile,
 			"--log-slow-query=" + slowLogFile,
 		},
-		Ports:        ports(),
+		Ports:        renderPorts(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
-		Readiness:    readiness(g),
+		Readiness:    readinessProbe(g),
 		GraceSeconds: delay + drain + closing,
 		MetricsPort:  v1alpha1.PortTiDBStatus,
 		Mounts:       []corev1.VolumeMount{{Name: logVolume, MountPath: logDir}},
@@ -117,7 +117,7 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 	}
 	source := initialSQL(g)
 	if first := g.Spec.Initialization; first != nil && first.Users != nil {
-		source = compose(g, &m, source)
+		source = composeSQL(g, &m, source)
 	}
 	if source != nil {
 		m.Args = append(m.Args, "--initialize-sql-file="+bootstrapDir+"/"+bootstrapSQL)
@@ -128,15 +128,15 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 	return template, files, append(problems, more...)
 }
 
-// compose has the users made before the SQL that follows, and returns where the
+// composeSQL has the users made before the SQL that follows, and returns where the
 // SQL of both is: in memory, for it holds their passwords.
-func compose(g *v1alpha1.TiDBGroup, m *workload.Main, following *corev1.VolumeSource) *corev1.VolumeSource {
+func composeSQL(g *v1alpha1.TiDBGroup, m *workload.Main, following *corev1.VolumeSource) *corev1.VolumeSource {
 	c := initialsql.Composition{
 		Users: g.Spec.Initialization.Users, Following: following,
 		Into:  corev1.VolumeMount{Name: sqlVolume, MountPath: bootstrapDir},
 		Image: workload.Image(&g.Spec.ComponentSpec, m.Repository), PullPolicy: g.Spec.ImagePullPolicy, Resources: g.Spec.Resources,
 	}
-	if initialsql.GeneratesRoot(g) {
+	if initialsql.GeneratesRootPassword(g) {
 		c.Taken = root
 	}
 	container, volumes := c.Container()
@@ -148,7 +148,7 @@ func compose(g *v1alpha1.TiDBGroup, m *workload.Main, following *corev1.VolumeSo
 // users; nil for none. TiDB takes one file: the Secret's holds the ConfigMap's SQL
 // as well.
 func initialSQL(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
-	if initialsql.GeneratesRoot(g) {
+	if initialsql.GeneratesRootPassword(g) {
 		return &corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: initialsql.RootSecretName(g), Items: []corev1.KeyToPath{{Key: bootstrapSQL, Path: bootstrapSQL}},
 		}}
@@ -182,11 +182,11 @@ func signingSecret(g *v1alpha1.TiDBGroup, pd *v1alpha1.PDGroup, data map[string]
 	return &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeTLS, Data: data}
 }
 
-// config renders tidb.toml.
-func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
-	_, drain := shutdown(g)
+// renderConfig renders tidb.toml.
+func renderConfig(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
+	_, drain := shutdownTimes(g)
 	own, owned := map[string]any{"graceful-wait-before-shutdown": drain}, ownedKeys()
-	for _, item := range security(g) {
+	for _, item := range renderSecurity(g) {
 		own[item.key], owned = item.value, append(owned, item.key)
 	}
 	return tomlconfig.File(configFile, g.Spec.Config, owned, own)
@@ -198,8 +198,8 @@ type item struct {
 	value any
 }
 
-// security is what tidb.toml has of tokens and TLS, none without.
-func security(g *v1alpha1.TiDBGroup) []item {
+// renderSecurity is what tidb.toml has of tokens and TLS, none without.
+func renderSecurity(g *v1alpha1.TiDBGroup) []item {
 	var out []item
 	if g.Spec.AuthToken != nil {
 		out = append(out, item{"security.auth-token-jwks", keyset.Path}, item{"security.auth-token-refresh-interval", keyset.Refresh})
@@ -241,10 +241,10 @@ func mountSecrets(g *v1alpha1.TiDBGroup, m *workload.Main) {
 	}
 }
 
-// shutdown returns how long a server that has left the Service is left alone, and
+// shutdownTimes returns how long a server that has left the Service is left alone, and
 // for how long it goes on serving its connections once it got the signal to stop, in
 // seconds.
-func shutdown(g *v1alpha1.TiDBGroup) (delay, drain int64) {
+func shutdownTimes(g *v1alpha1.TiDBGroup) (delay, drain int64) {
 	delay, drain = 10, 15
 	if s := g.Spec.Shutdown; s != nil {
 		if s.DelaySeconds != nil {
@@ -257,10 +257,10 @@ func shutdown(g *v1alpha1.TiDBGroup) (delay, drain int64) {
 	return delay, drain
 }
 
-// readiness returns the probe that the user chose; the status port by default. With TLS
+// readinessProbe returns the probe that the user chose; the status port by default. With TLS
 // that port may want a certificate, which the kubelet has not: the MySQL port, which
 // opens last, is connected to in its place.
-func readiness(g *v1alpha1.TiDBGroup) *corev1.Probe {
+func readinessProbe(g *v1alpha1.TiDBGroup) *corev1.Probe {
 	r, kind := g.Spec.Readiness, v1alpha1.ReadinessHTTP
 	if r != nil && r.Type != "" {
 		kind = r.Type
@@ -277,5 +277,5 @@ func readiness(g *v1alpha1.TiDBGroup) *corev1.Probe {
 	case v1alpha1.ReadinessHTTP:
 		handler = workload.HTTPGet("/status", "status")
 	}
-	return workload.Readiness(handler)
+	return workload.ReadinessProbe(handler)
 }

@@ -47,9 +47,9 @@ func TestGolden(t *testing.T) {
 		g.Spec.SlowLog = &v1alpha1.Sidecar{Image: "busybox:1.37.0"}
 		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
 	})
-	pod, files, problems := render(g)
+	pod, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
-	golden(t, "tidb", pod, files, services(g)[0], services(g)[1])
+	golden(t, "tidb", pod, files, renderServices(g)[0], renderServices(g)[1])
 }
 
 // TestGoldenOfRootsPassword holds the inputs as well: they are what a revision is
@@ -60,9 +60,9 @@ func TestGoldenOfRootsPassword(t *testing.T) {
 		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
 		g.Spec.Initialization = &v1alpha1.Initialization{RootPassword: v1alpha1.RootPasswordGenerate}
 	})
-	pod, _, problems := render(g)
+	pod, _, problems := buildTemplate(g)
 	require.Empty(t, problems)
-	golden(t, "root", pod, inputs(g))
+	golden(t, "root", pod, collectInputs(g))
 }
 
 // TestGoldenOfUsers shows what users of a Secret add to a pod.
@@ -71,9 +71,9 @@ func TestGoldenOfUsers(t *testing.T) {
 		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
 		g.Spec.Initialization = &v1alpha1.Initialization{Users: &v1alpha1.InitialUsers{Secret: "people"}}
 	})
-	pod, _, problems := render(g)
+	pod, _, problems := buildTemplate(g)
 	require.Empty(t, problems)
-	golden(t, "users", pod.Spec.InitContainers, pod.Spec.Containers[0].Args, pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, inputs(g))
+	golden(t, "users", pod.Spec.InitContainers, pod.Spec.Containers[0].Args, pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, collectInputs(g))
 }
 
 // F7 of the security review: pods try a name without the cluster's domain against their
@@ -89,8 +89,8 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 // U 15: nothing listens at IPv4 addresses only, and nothing else is different. The
 // kubelet probes a pod at the pod's address.
 func TestPreferIPv6ListensEverywhere(t *testing.T) {
-	before, _, _ := render(stored())
-	pod, _, problems := render(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.PreferIPv6 = true }))
+	before, _, _ := buildTemplate(stored())
+	pod, _, problems := buildTemplate(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.PreferIPv6 = true }))
 	require.Empty(t, problems)
 	args := pod.Spec.Containers[0].Args
 	assert.Subset(t, args, []string{"--host=::", "--status-host=::"}, "TiDB adds the brackets itself")
@@ -103,7 +103,7 @@ func TestPreferIPv6ListensEverywhere(t *testing.T) {
 
 func container(t *testing.T, name string, changes ...func(*v1alpha1.TiDBGroup)) (corev1.PodSpec, *corev1.Container) {
 	t.Helper()
-	pod, _, problems := render(stored(changes...))
+	pod, _, problems := buildTemplate(stored(changes...))
 	require.Empty(t, problems)
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {
@@ -116,13 +116,13 @@ func container(t *testing.T, name string, changes ...func(*v1alpha1.TiDBGroup)) 
 func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	for _, key := range ownedKeys() {
 		t.Run(key, func(t *testing.T) {
-			_, _, problems := render(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Config = key + ` = "mine"` }))
+			_, _, problems := buildTemplate(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Config = key + ` = "mine"` }))
 			require.Len(t, problems, 1)
 			assert.Contains(t, problems[0], `"`+key+`"`)
 			assert.Contains(t, problems[0], "spec.config")
 		})
 	}
-	_, _, problems := render(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "[log" }))
+	_, _, problems := buildTemplate(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "[log" }))
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0], "not valid TOML at line 1")
 }
@@ -150,7 +150,7 @@ func TestDB03AServerIsStoppedWithoutBreakingConnections(t *testing.T) {
 			} else {
 				assert.Equal(t, *c.sleep, tidb.Lifecycle.PreStop.Sleep.Seconds)
 			}
-			_, files, _ := render(stored(change))
+			_, files, _ := buildTemplate(stored(change))
 			assert.Contains(t, files[configFile], "graceful-wait-before-shutdown "+c.drain)
 		})
 	}
@@ -183,7 +183,7 @@ func TestDB20APodIsGivenPluginsALifecycleAndAStartupProbe(t *testing.T) {
 				"volumeMounts":[{"name":"plugins","mountPath":"/plugins"}],
 				"lifecycle":{"postStart":{"exec":{"command":["/warm-up"]}}},
 				"startupProbe":{"tcpSocket":{"port":"mysql"},"failureThreshold":60}}]}}`)}
-		files, problems := config(g)
+		files, problems := renderConfig(g)
 		assert.Empty(t, problems)
 		assert.Contains(t, files[configFile], "plugin_load = ")
 	})
@@ -194,7 +194,7 @@ func TestDB20APodIsGivenPluginsALifecycleAndAStartupProbe(t *testing.T) {
 	assert.NotNil(t, tidb.Lifecycle.PreStop, "what drains connections stays")
 	assert.NotNil(t, tidb.ReadinessProbe)
 	assert.Contains(t, tidb.Args, "--store=tikv")
-	_, _, problems := render(stored(func(g *v1alpha1.TiDBGroup) {
+	_, _, problems := buildTemplate(stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Overlay = &runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"tidb","args":["--plugin-load=x"]}]}}`)}
 	}))
 	assert.Empty(t, problems)
@@ -320,7 +320,7 @@ func TestDB01TheServiceIsShapedByTheUser(t *testing.T) {
 		g.Spec.Service = &v1alpha1.ServiceSpec{Type: "LoadBalancer", Annotations: map[string]string{"a": "b"}, Labels: map[string]string{"c": "d", v1alpha1.LabelManagedBy: "x"},
 			Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306, NodePort: 30000}}, LoadBalancerClass: ptr.To("x"), LoadBalancerSourceRanges: []string{"10.0.0.0/8"}, ExternalTrafficPolicy: "Local"}
 	})
-	s := services(g)[0]
+	s := renderServices(g)[0]
 	assert.Equal(t, corev1.ServiceTypeLoadBalancer, s.Spec.Type)
 	assert.Equal(t, map[string]string{"a": "b"}, s.Annotations)
 	assert.Equal(t, "d", s.Labels["c"])
@@ -332,27 +332,27 @@ func TestDB01TheServiceIsShapedByTheUser(t *testing.T) {
 	assert.Equal(t, []string{"10.0.0.0/8"}, s.Spec.LoadBalancerSourceRanges)
 	assert.Equal(t, "x", *s.Spec.LoadBalancerClass)
 	assert.EqualValues(t, "Local", s.Spec.ExternalTrafficPolicy)
-	assert.Equal(t, corev1.ServiceTypeClusterIP, services(stored())[0].Spec.Type)
+	assert.Equal(t, corev1.ServiceTypeClusterIP, renderServices(stored())[0].Spec.Type)
 }
 
 func TestDB12AServerSpeaksTLSWithMySQLClientsToo(t *testing.T) {
 	g := stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}}
 	})
-	pod, files, problems := render(g)
+	pod, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
-	golden(t, "tls", pod, files, inputs(g))
+	golden(t, "tls", pod, files, collectInputs(g))
 
 	g.Spec.Config = "[security]\nssl-cert = '/mine'"
-	_, _, problems = render(g)
+	_, _, problems = buildTemplate(g)
 	assert.Len(t, problems, 1, "it is the operator's to set")
 	g.Spec.Config, g.Spec.TLS.MySQL.ClientAuth = "", ""
-	_, files, _ = render(g)
+	_, files, _ = buildTemplate(g)
 	assert.NotContains(t, files[configFile], "/var/lib/tidb-server-tls/ca.crt", "with it clients would have to show certificates")
 	assert.Contains(t, files[configFile], "/var/lib/tidb-server-tls/tls.crt")
 	g.Spec.Config = "[security]\nssl-cert = '/mine'"
 	g.Spec.TLS.MySQL = nil
-	pod, files, problems = render(g)
+	pod, files, problems = buildTemplate(g)
 	assert.Empty(t, problems, "without tls.mysql it is not")
 	assert.NotContains(t, files[configFile], "ssl-ca = '/var/lib/tidb-server-tls")
 	assert.Contains(t, files[configFile], "cluster-ssl-ca = '/var/lib/tidb-tls/ca.crt'")
@@ -361,34 +361,34 @@ func TestDB12AServerSpeaksTLSWithMySQLClientsToo(t *testing.T) {
 
 func TestDB13AServerReadsTheKeysOfTokens(t *testing.T) {
 	g := stored(func(g *v1alpha1.TiDBGroup) { g.Spec.AuthToken = &v1alpha1.AuthToken{} })
-	pod, files, problems := render(g)
+	pod, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
-	golden(t, "tokens", pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, files, inputs(g))
+	golden(t, "tokens", pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, files, collectInputs(g))
 	for _, key := range []string{"auth-token-jwks", "auth-token-refresh-interval"} {
 		g.Spec.Config, g.Spec.AuthToken = "[security]\n"+key+" = 'mine'", &v1alpha1.AuthToken{}
-		_, _, problems = render(g)
+		_, _, problems = buildTemplate(g)
 		assert.Len(t, problems, 1, "it is the operator's to set")
 		g.Spec.AuthToken = nil
-		_, _, problems = render(g)
+		_, _, problems = buildTemplate(g)
 		assert.Empty(t, problems, "without authToken it is not")
 	}
 }
 
 func TestDB13AServerSignsTokensOfSessions(t *testing.T) {
 	g := stored(func(g *v1alpha1.TiDBGroup) { g.Spec.SessionToken = &v1alpha1.SessionToken{} })
-	pod, files, problems := render(g)
+	pod, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
-	golden(t, "session-tokens", pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, files, inputs(g))
+	golden(t, "session-tokens", pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, files, collectInputs(g))
 	g.Spec.Config = "[security]\nsession-token-signing-key = 'mine'"
-	_, _, problems = render(g)
+	_, _, problems = buildTemplate(g)
 	assert.Len(t, problems, 1, "it is the operator's to set")
 	g.Spec.SessionToken = nil
-	_, _, problems = render(g)
+	_, _, problems = buildTemplate(g)
 	assert.Empty(t, problems, "without sessionToken it is not")
 }
 
 func TestSEC01AServerLetsCertainNamesConnect(t *testing.T) {
-	_, files, problems := render(stored(func(g *v1alpha1.TiDBGroup) {
+	_, files, problems := buildTemplate(stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.TLS = &v1alpha1.TiDBTLS{TLS: v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}}}
 	}))
 	require.Empty(t, problems)

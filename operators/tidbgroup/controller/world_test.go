@@ -69,9 +69,9 @@ type world struct {
 func begin(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{Subject: stage.Try(rig.Stage(t), "basic-tidb", func() *v1alpha1.TiDBGroup { return &v1alpha1.TiDBGroup{} })}
+	w := &world{Subject: stage.NewSubject(rig.Stage(t), "basic-tidb", func() *v1alpha1.TiDBGroup { return &v1alpha1.TiDBGroup{} })}
 	w.operator, w.labelled = w.operate()
-	w.Break("typo")
+	w.BreakImage("typo")
 	w.PlayInstances(nil)
 	w.Follow(&v1alpha1.TiDBGroupList{}, nil)
 	return w
@@ -104,7 +104,7 @@ func (w *world) dependencies() {
 		v1alpha1.Group
 	}{w.PDGroup(), w.TiKVGroup()} {
 		w.Create(g)
-		w.Say(g, step.Done())
+		w.WriteGroupStatus(g, step.Done())
 	}
 }
 

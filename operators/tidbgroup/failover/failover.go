@@ -30,12 +30,12 @@ type Missing struct {
 	back string
 }
 
-// Find finds the servers that have not served for as long as spec.failover
+// FindMissing finds the servers that have not served for as long as spec.failover
 // says, and those of them that serve again and have not for as long: one that
 // crashes again and again has one server in its place, and not a new one each
 // time. Only the oldest spec.replicas servers count: those beyond are additions
 // themselves.
-func Find(g *v1alpha1.TiDBGroup, s observation.Snapshot) Missing {
+func FindMissing(g *v1alpha1.TiDBGroup, s observation.Snapshot) Missing {
 	out := Missing{servers: map[string]bool{}}
 	f := g.Spec.Failover
 	if f == nil || g.Spec.Suspended {
@@ -95,7 +95,7 @@ func (f Missing) Wake(o step.Outcome) step.Outcome {
 	case f.next <= 0:
 		return o
 	case o.Kind != step.KindDone:
-		return step.Worst(o, step.After(f.next, o.Reason, o.Message))
+		return step.Worst(o, step.RetryAfter(f.next, o.Reason, o.Message))
 	case f.back != "":
 		return step.Wait("Instance", f.next, v1alpha1.ReasonRecovering, f.back)
 	}

@@ -93,7 +93,7 @@ func TestDB06WhichServersAreMissed(t *testing.T) {
 		"nobody more once as many are as may be":      {group(), []*v1alpha1.Instance{fails("a", after), fails("b", time.Minute)}, []string{"a"}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := Find(c.group, observation.Snapshot{Now: clock(), Instances: c.servers})
+			found := FindMissing(c.group, observation.Snapshot{Now: clock(), Instances: c.servers})
 			var names []string
 			for server := range found.servers {
 				names = append(names, server)

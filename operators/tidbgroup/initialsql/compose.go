@@ -67,6 +67,6 @@ func (c Composition) Container() (corev1.Container, []corev1.Volume) {
 		Command:         []string{"sh", "-c", script, container, c.Users.Secret, usersDir, cmp.Or(c.Users.Host, anywhere), path.Join(c.Into.MountPath, File), c.Taken, following},
 		Resources:       workload.ContainerResources(c.Resources),
 		VolumeMounts:    mounts,
-		SecurityContext: workload.Unprivileged(false),
+		SecurityContext: workload.UnprivilegedContext(false),
 	}, volumes
 }

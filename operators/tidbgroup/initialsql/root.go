@@ -8,7 +8,7 @@ const RootPasswordKey = "password"
 // RootSecretName is the name of that Secret.
 func RootSecretName(g *v1alpha1.TiDBGroup) string { return g.Name + "-root" }
 
-// GeneratesRoot reports whether the operator makes root's password.
-func GeneratesRoot(g *v1alpha1.TiDBGroup) bool {
+// GeneratesRootPassword reports whether the operator makes root's password.
+func GeneratesRootPassword(g *v1alpha1.TiDBGroup) bool {
 	return g.Spec.Initialization != nil && g.Spec.Initialization.RootPassword == v1alpha1.RootPasswordGenerate
 }

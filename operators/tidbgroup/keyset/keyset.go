@@ -28,8 +28,10 @@ type Secrets struct {
 	Users, Sessions certificate.Secret
 }
 
-// Needs reports whether a group has keys of tokens.
-func Needs(g *v1alpha1.TiDBGroup) bool { return g.Spec.AuthToken != nil || g.Spec.SessionToken != nil }
+// IsNeeded reports whether a group has keys of tokens.
+func IsNeeded(g *v1alpha1.TiDBGroup) bool {
+	return g.Spec.AuthToken != nil || g.Spec.SessionToken != nil
+}
 
 // SecretName is the Secret with the keys of users' tokens; empty if the group takes none. The
 // default is TiDB Operator's.
@@ -44,13 +46,13 @@ func SecretName(g *v1alpha1.TiDBGroup) string {
 func Judge(g *v1alpha1.TiDBGroup, s Secrets) step.Outcome {
 	out := step.Done()
 	if g.Spec.AuthToken != nil {
-		out = judge(g, s.Users, need{
-			field: "spec.authToken", check: func(data map[string][]byte) (string, error) { return Key, check(data[Key]) },
+		out = judgeSecret(g, s.Users, need{
+			field: "spec.authToken", check: func(data map[string][]byte) (string, error) { return Key, checkKeySet(data[Key]) },
 			missing: fmt.Sprintf("Secret %s, which spec.authToken needs, does not exist: create it: kubectl -n %s create secret generic %s --from-file=%s=FILE", s.Users.Name, g.Namespace, s.Users.Name, Key),
 		})
 	}
-	if g.Spec.SessionToken != nil && !Absent(g, s.Sessions) {
-		out = step.Worst(out, judge(g, s.Sessions, need{
+	if g.Spec.SessionToken != nil && !NeedsSigningSecret(g, s.Sessions) {
+		out = step.Worst(out, judgeSecret(g, s.Sessions, need{
 			field: "spec.sessionToken", check: checkSigning,
 			missing: fmt.Sprintf("Secret %s, which spec.sessionToken needs, does not exist: create it: kubectl -n %s create secret generic %s --from-file=tls.crt=FILE --from-file=tls.key=FILE", s.Sessions.Name, g.Namespace, s.Sessions.Name),
 		}))
@@ -67,8 +69,8 @@ type need struct {
 	missing string
 }
 
-// judge says what a user has to fix of a Secret; Done if nothing.
-func judge(g *v1alpha1.TiDBGroup, secret certificate.Secret, by need) step.Outcome {
+// judgeSecret says what a user has to fix of a Secret; Done if nothing.
+func judgeSecret(g *v1alpha1.TiDBGroup, secret certificate.Secret, by need) step.Outcome {
 	message := ""
 	switch {
 	case secret.Refused:
@@ -92,9 +94,9 @@ var (
 	errNoSet   = errors.New("not a JSON web key set with a key")
 )
 
-// check says why TiDB would know no token by a key set, or by one of its keys; nil if it
+// checkKeySet says why TiDB would know no token by a key set, or by one of its keys; nil if it
 // would. TiDB finds a key by kid, and takes its alg alone.
-func check(text []byte) error {
+func checkKeySet(text []byte) error {
 	if len(text) == 0 {
 		return errMissing
 	}

@@ -21,9 +21,9 @@ import (
 // certificate. They read both again every ten minutes.
 const SigningDir = "/var/lib/tidb-session-token"
 
-// Absent reports whether the Secret with the key of sessions' tokens is missing, and the
+// NeedsSigningSecret reports whether the Secret with the key of sessions' tokens is missing, and the
 // operator's to make.
-func Absent(g *v1alpha1.TiDBGroup, secret certificate.Secret) bool {
+func NeedsSigningSecret(g *v1alpha1.TiDBGroup, secret certificate.Secret) bool {
 	return g.Spec.SessionToken != nil && g.Spec.SessionToken.SecretName == "" && secret.Data == nil && !secret.Refused
 }
 

@@ -18,14 +18,14 @@ type Group struct {
 	Members map[string]bool
 }
 
-// same reports whether a group has the same members at the same PD.
-func (g Group) same(other Group) bool {
+// hasSameMembers reports whether a group has the same members at the same PD.
+func (g Group) hasSameMembers(other Group) bool {
 	return g.PD == other.PD && maps.Equal(g.Members, other.Members)
 }
 
-// Gone returns the registrations of servers of the group that it has no Instance
+// FindStale returns the registrations of servers of the group that it has no Instance
 // of. Those of other groups, and of servers elsewhere, are not its business.
-func (g Group) Gone(servers []pd.Server) []pd.Server {
+func (g Group) FindStale(servers []pd.Server) []pd.Server {
 	return slices.DeleteFunc(slices.Clone(servers), func(s pd.Server) bool {
 		pod, own := names.PodOfHost(s.Address, g.Name.Name, g.Name.Namespace)
 		if !own || g.Members[pod] {
@@ -36,6 +36,8 @@ func (g Group) Gone(servers []pd.Server) []pd.Server {
 	})
 }
 
-// Dead reports whether a server had no lease before and has none now, and has not
+// IsDead reports whether a server had no lease before and has none now, and has not
 // registered in between: one that starts registers first and gets its lease then.
-func Dead(now pd.Server, before []pd.Server) bool { return !now.Alive && slices.Contains(before, now) }
+func IsDead(now pd.Server, before []pd.Server) bool {
+	return !now.Alive && slices.Contains(before, now)
+}

@@ -42,7 +42,7 @@ func TestDB19WhichRegistrationsAreOfServersThatHaveLeft(t *testing.T) {
 		"one that somebody named":           {pd.Server{Address: "mine.db-peer.ns.svc:4000"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.gone, len(having("db-0", "db-1").Gone([]pd.Server{c.server})) == 1)
+			assert.Equal(t, c.gone, len(having("db-0", "db-1").FindStale([]pd.Server{c.server})) == 1)
 		})
 	}
 }
@@ -61,6 +61,6 @@ func TestDB19AServerIsDeadWhenNothingOfItChanges(t *testing.T) {
 		"it has registered and gets its lease now": {sql("db-3", 8), []pd.Server{sql("db-3", 7)}, false},
 		"it lives": {alive, []pd.Server{alive}, false},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.dead, registry.Dead(c.now, c.before)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.dead, registry.IsDead(c.now, c.before)) })
 	}
 }

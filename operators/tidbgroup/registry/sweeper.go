@@ -59,7 +59,7 @@ func NewSweeper(dial func(pdGroup types.NamespacedName) (PD, error), timing Timi
 func (s *Sweeper) Sweep(ctx context.Context, g Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last, swept := s.groups[g.Name]; swept && last.same(g) {
+	if last, swept := s.groups[g.Name]; swept && last.hasSameMembers(g) {
 		return
 	}
 	s.groups[g.Name] = g
@@ -82,7 +82,7 @@ func (s *Sweeper) run(ctx context.Context, g Group) {
 		answered := s.sweep(ctx, g)
 		s.mu.Lock()
 		next, wanted := s.groups[g.Name]
-		if ctx.Err() != nil || !wanted || next.same(g) {
+		if ctx.Err() != nil || !wanted || next.hasSameMembers(g) {
 			delete(s.running, g.Name)
 			if !answered {
 				// The group is reconciled when its PD is Ready again, and asks again.
@@ -104,19 +104,19 @@ func (s *Sweeper) sweep(ctx context.Context, g Group) bool {
 	err := wait.PollUntilContextTimeout(ctx, s.timing.Between, s.timing.Patience, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, s.timing.Call)
 		defer cancel()
-		left, last = s.look(ctx, g, left)
+		left, last = s.removeDead(ctx, g, left)
 		return last == nil && len(left) == 0, nil
 	})
 	if err == nil || ctx.Err() != nil {
 		return true
 	}
-	log.FromContext(ctx).Info("registrations of TiDB servers that have left stay in PD's etcd", "group", g.Name, "servers", addresses(left), "reason", errors.Join(err, last).Error())
+	log.FromContext(ctx).Info("registrations of TiDB servers that have left stay in PD's etcd", "group", g.Name, "servers", listAddresses(left), "reason", errors.Join(err, last).Error())
 	return last == nil
 }
 
-// look removes what was seen dead before and is so still, and returns what is left
+// removeDead removes what was seen dead before and is so still, and returns what is left
 // of servers that the group does not have.
-func (s *Sweeper) look(ctx context.Context, g Group, before []pd.Server) ([]pd.Server, error) {
+func (s *Sweeper) removeDead(ctx context.Context, g Group, before []pd.Server) ([]pd.Server, error) {
 	client, err := s.dial(g.PD)
 	if err != nil {
 		return before, err
@@ -127,9 +127,9 @@ func (s *Sweeper) look(ctx context.Context, g Group, before []pd.Server) ([]pd.S
 		return before, err
 	}
 	var left []pd.Server
-	for _, server := range g.Gone(servers) {
+	for _, server := range g.FindStale(servers) {
 		gone := false
-		if Dead(server, before) {
+		if IsDead(server, before) {
 			if gone, err = client.ForgetServer(ctx, server); err != nil {
 				return before, err
 			}
@@ -141,7 +141,7 @@ func (s *Sweeper) look(ctx context.Context, g Group, before []pd.Server) ([]pd.S
 	return left, nil
 }
 
-func addresses(servers []pd.Server) []string {
+func listAddresses(servers []pd.Server) []string {
 	out := make([]string, 0, len(servers))
 	for _, s := range servers {
 		out = append(out, s.Address)

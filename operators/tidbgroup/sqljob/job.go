@@ -66,9 +66,9 @@ func jobName(group string, run *v1alpha1.SQLRun) string {
 	return name[:maxJobName-len(tail)] + tail
 }
 
-// render renders the Job of a run. Whatever it mounts may be missing: the program
+// renderJob renders the Job of a run. Whatever it mounts may be missing: the program
 // waits for it, and says what it waits for, where a pod would only hang.
-func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int32) *batchv1.Job {
+func renderJob(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int32) *batchv1.Job {
 	labels := workload.Labels(g)
 	labels[v1alpha1.LabelComponent] = Component
 	labels[v1alpha1.LabelSQL] = run.Name
@@ -100,7 +100,7 @@ func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int3
 	pod.Containers = []corev1.Container{{
 		Name: Container, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: []string{"/sql"}, Args: args, VolumeMounts: mounts,
-		SecurityContext: workload.Unprivileged(false),
+		SecurityContext: workload.UnprivilegedContext(false),
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
 			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("128Mi")},
@@ -125,7 +125,7 @@ func sourceOf(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun) (corev1.VolumeSource,
 		return workload.KeyVolume(run.Secret, sqlFile), []string{file, "--secret", "--of=" + workload.KeyText(run.Secret)}
 	case run.Users != nil:
 		args := []string{"--users=" + sourceDir, "--secret", "--host=" + cmp.Or(run.Users.Host, anywhere), "--of=Secret " + run.Users.Secret}
-		if initialsql.GeneratesRoot(g) {
+		if initialsql.GeneratesRootPassword(g) {
 			args = append(args, "--taken="+root)
 		}
 		return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: run.Users.Secret, Optional: ptr.To(true)}}, args
@@ -143,7 +143,7 @@ func passwordOf(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun) (*corev1.VolumeSour
 	case reference != nil:
 	case cmp.Or(run.User, root) != root:
 		return nil, nil // the CRD asks for a password
-	case initialsql.GeneratesRoot(g):
+	case initialsql.GeneratesRootPassword(g):
 		reference = &v1alpha1.KeyReference{Name: initialsql.RootSecretName(g), Key: initialsql.RootPasswordKey}
 	case first != nil && first.Users != nil:
 		reference, needed = &v1alpha1.KeyReference{Name: first.Users.Secret, Key: root}, false

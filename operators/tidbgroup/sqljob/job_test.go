@@ -72,7 +72,7 @@ func volume(t *testing.T, job *batchv1.Job, name, at string) *corev1.Volume {
 
 func TestDB10AJobReadsWhatItsEntryNames(t *testing.T) {
 	t.Run("a ConfigMap", func(t *testing.T) {
-		job := render(sample(), new(grants()), image, 3306)
+		job := renderJob(sample(), new(grants()), image, 3306)
 		run := parsed(t, job)
 		assert.Equal(t, "basic-tidb.db.svc:3306", run.Address)
 		assert.Equal(t, "key grants.sql of ConfigMap my-sql", run.Of)
@@ -84,7 +84,7 @@ func TestDB10AJobReadsWhatItsEntryNames(t *testing.T) {
 		assert.True(t, *from.Optional, "the program says what is missing, a pod would hang")
 	})
 	t.Run("a Secret", func(t *testing.T) {
-		job := render(sample(), new(hidden()), image, 4000)
+		job := renderJob(sample(), new(hidden()), image, 4000)
 		run := parsed(t, job)
 		assert.True(t, run.Secret, "nothing of it is told")
 		assert.Equal(t, "key secret.sql of Secret my-sql", run.Of)
@@ -96,7 +96,7 @@ func TestDB10AJobReadsWhatItsEntryNames(t *testing.T) {
 		assert.True(t, *from.Optional)
 	})
 	t.Run("users", func(t *testing.T) {
-		job := render(sample(), new(people()), image, 4000)
+		job := renderJob(sample(), new(people()), image, 4000)
 		run := parsed(t, job)
 		assert.True(t, run.Secret)
 		assert.Equal(t, "10.1.%", run.Host)
@@ -106,7 +106,7 @@ func TestDB10AJobReadsWhatItsEntryNames(t *testing.T) {
 		assert.Empty(t, from.Items, "all keys")
 		everywhere := people()
 		everywhere.Users.Host = ""
-		assert.Equal(t, "%", parsed(t, render(sample(), &everywhere, image, 4000)).Host)
+		assert.Equal(t, "%", parsed(t, renderJob(sample(), &everywhere, image, 4000)).Host)
 	})
 }
 
@@ -137,7 +137,7 @@ func TestDB10AJobConnectsAsTheSpecSays(t *testing.T) {
 			if c.edit != nil {
 				c.edit(&r)
 			}
-			job := render(g, &r, image, 4000)
+			job := renderJob(g, &r, image, 4000)
 			run := parsed(t, job)
 			assert.Equal(t, c.user, run.User)
 			assert.Equal(t, c.taken, run.Taken)
@@ -162,7 +162,7 @@ func TestDB10AJobIsRunOnceAndMayDoNothingElse(t *testing.T) {
 	g := sample()
 	g.Spec.ImagePullSecrets = []v1alpha1.LocalReference{{Name: "registry"}}
 	g.Spec.NodeSelector = map[string]string{"pool": "db"}
-	job := render(g, new(grants()), image, 4000)
+	job := renderJob(g, new(grants()), image, 4000)
 	assert.Equal(t, "basic-tidb-sql-grants-1", job.Name)
 	assert.True(t, metav1.IsControlledBy(job, g))
 	assert.Zero(t, *job.Spec.BackoffLimit)

@@ -63,14 +63,14 @@ type Plan struct {
 	Wake time.Duration
 }
 
-// Make decides what to do.
-func Make(g *v1alpha1.TiDBGroup, seen Seen) Plan {
+// MakePlan decides what to do.
+func MakePlan(g *v1alpha1.TiDBGroup, seen Seen) Plan {
 	m := maker{g: g, seen: seen}
 	for _, job := range seen.Jobs {
-		if metav1.IsControlledBy(job, g) && !m.wanted(job.Name) {
+		if metav1.IsControlledBy(job, g) && !m.isWanted(job.Name) {
 			m.drop(job)
 		}
-		if metav1.IsControlledBy(job, g) && !workload.JobEnded(job) {
+		if metav1.IsControlledBy(job, g) && !workload.HasJobEnded(job) {
 			m.busy = job.Name
 		}
 	}
@@ -85,15 +85,15 @@ func Make(g *v1alpha1.TiDBGroup, seen Seen) Plan {
 	return m.plan
 }
 
-// Refused has the entry of the Job that could not be made say so.
-func (p Plan) Refused(err error) Plan {
+// WithError has the entry of the Job that could not be made say so.
+func (p Plan) WithError(err error) Plan {
 	if p.Start == nil || err == nil {
 		return p
 	}
 	p.Status = slices.Clone(p.Status)
 	for i := range p.Status {
 		if p.Status[i].Name == p.Start.Labels[v1alpha1.LabelSQL] {
-			p.Status[i].Message = cut("its Job cannot be made: "+err.Error(), "")
+			p.Status[i].Message = truncateMessage("its Job cannot be made: "+err.Error(), "")
 		}
 	}
 	return p
@@ -107,8 +107,8 @@ type maker struct {
 	busy string
 }
 
-// wanted reports whether a Job is of an entry's present revision.
-func (m *maker) wanted(name string) bool {
+// isWanted reports whether a Job is of an entry's present revision.
+func (m *maker) isWanted(name string) bool {
 	return slices.ContainsFunc(m.g.Spec.SQL, func(r v1alpha1.SQLRun) bool { return jobName(m.g.Name, &r) == name })
 }
 
@@ -128,45 +128,45 @@ func (m *maker) run(r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
 	name := jobName(m.g.Name, r)
 	job := m.job(name)
 	switch {
-	case Final(status.State):
+	case IsFinal(status.State):
 		// It has run. The Job of one that failed keeps its log until the entry changes.
 		if status.State == v1alpha1.SQLSucceeded && job != nil && metav1.IsControlledBy(job, m.g) {
 			m.drop(job)
 		}
 	case job != nil && !metav1.IsControlledBy(job, m.g):
-		return waiting(status, fmt.Sprintf("Job %s belongs to another owner: delete it: kubectl -n %s delete job %s", name, m.g.Namespace, name))
+		return waitingStatus(status, fmt.Sprintf("Job %s belongs to another owner: delete it: kubectl -n %s delete job %s", name, m.g.Namespace, name))
 	case job != nil && job.DeletionTimestamp != nil && status.State == v1alpha1.SQLWaiting:
-		return waiting(status, "Job "+name+" of an entry that was removed is being deleted")
+		return waitingStatus(status, "Job "+name+" of an entry that was removed is being deleted")
 	case job != nil:
-		return m.observed(status, r, job)
+		return m.reportJob(status, r, job)
 	case status.State == v1alpha1.SQLRunning:
 		status.State, status.CompletionTime = v1alpha1.SQLFailed, m.now()
-		status.Message = m.failed(r, "Job "+name+" is gone, and how it ended is not known")
+		status.Message = m.failureMessage(r, "Job "+name+" is gone, and how it ended is not known")
 	default:
-		return m.pending(status, r, first)
+		return m.tryStart(status, r, first)
 	}
 	return status
 }
 
-// pending is an entry that has not begun, and may do so now.
-func (m *maker) pending(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
+// tryStart is an entry that has not begun, and may do so now.
+func (m *maker) tryStart(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
 	switch {
-	case !m.seen.MayBegin.Allowed():
-		return waiting(status, m.seen.MayBegin.Reason())
+	case !m.seen.MayBegin.IsAllowed():
+		return waitingStatus(status, m.seen.MayBegin.Reason())
 	case first != "":
-		return waiting(status, first)
+		return waitingStatus(status, first)
 	case m.busy != "":
-		return waiting(status, "Job "+m.busy+" has not ended")
+		return waitingStatus(status, "Job "+m.busy+" has not ended")
 	case m.seen.Image == "":
-		return waiting(status, "the tidbgroup operator does not know the image that it runs from, which has the program: start it with --image")
+		return waitingStatus(status, "the tidbgroup operator does not know the image that it runs from, which has the program: start it with --image")
 	}
-	m.plan.Start = render(m.g, r, m.seen.Image, m.seen.Port)
+	m.plan.Start = renderJob(m.g, r, m.seen.Image, m.seen.Port)
 	m.busy = m.plan.Start.Name
-	return waiting(status, "Job "+m.plan.Start.Name+" is being made")
+	return waitingStatus(status, "Job "+m.plan.Start.Name+" is being made")
 }
 
-// observed is an entry whose Job is there.
-func (m *maker) observed(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *batchv1.Job) v1alpha1.SQLStatus {
+// reportJob is an entry whose Job is there.
+func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *batchv1.Job) v1alpha1.SQLStatus {
 	begun := job.CreationTimestamp
 	status.State, status.StartTime, status.CompletionTime = v1alpha1.SQLRunning, &begun, nil
 	status.Message = fmt.Sprintf("kubectl -n %s logs job/%s", m.g.Namespace, job.Name)
@@ -176,24 +176,24 @@ func (m *maker) observed(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *bat
 	case complete != nil:
 		status.State, status.CompletionTime, status.Message = v1alpha1.SQLSucceeded, &complete.LastTransitionTime, ""
 	case failed != nil && end.Err != nil:
-		status.Message = cut("it has failed, and how is not known yet: "+end.Err.Error(), "")
+		status.Message = truncateMessage("it has failed, and how is not known yet: "+end.Err.Error(), "")
 		m.wake(lookAgain)
 	case failed != nil:
 		status.State, status.CompletionTime = v1alpha1.SQLFailed, &failed.LastTransitionTime
-		status.Message = m.failed(r, m.why(job, failed, end))
+		status.Message = m.failureMessage(r, m.describeFailure(job, failed, end))
 	default:
 		until := begun.Add(time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0))*time.Second + overdue)
 		if left := until.Sub(m.seen.Now); left > 0 {
 			m.wake(left)
 			break
 		}
-		status.Message = cut(fmt.Sprintf("Job %s should have ended by itself: does Kubernetes' controller of Jobs run? kubectl -n %s describe job %s", job.Name, m.g.Namespace, job.Name), "")
+		status.Message = truncateMessage(fmt.Sprintf("Job %s should have ended by itself: does Kubernetes' controller of Jobs run? kubectl -n %s describe job %s", job.Name, m.g.Namespace, job.Name), "")
 	}
 	return status
 }
 
-// why says what a failed Job failed of: in the program's words if it had any.
-func (m *maker) why(job *batchv1.Job, failed *batchv1.JobCondition, end End) string {
+// describeFailure says what a failed Job failed of: in the program's words if it had any.
+func (m *maker) describeFailure(job *batchv1.Job, failed *batchv1.JobCondition, end End) string {
 	switch {
 	case end.Message != "":
 		return end.Message
@@ -205,9 +205,9 @@ func (m *maker) why(job *batchv1.Job, failed *batchv1.JobCondition, end End) str
 	return "its pod is gone, and how it ended is not known"
 }
 
-// failed is the message of an entry that has failed: why, and how to run it again.
-func (m *maker) failed(r *v1alpha1.SQLRun, why string) string {
-	return cut(why, "; to run it again raise "+origin.Of(m.g).In(fmt.Sprintf("sql[%s].revision", r.Name)))
+// failureMessage is the message of an entry that has failed: why, and how to run it again.
+func (m *maker) failureMessage(r *v1alpha1.SQLRun, why string) string {
+	return truncateMessage(why, "; to run it again raise "+origin.OfGroup(m.g).DescribeField(fmt.Sprintf("sql[%s].revision", r.Name)))
 }
 
 func (m *maker) job(name string) *batchv1.Job {
@@ -226,23 +226,23 @@ func (m *maker) wake(after time.Duration) {
 	}
 }
 
-func waiting(status v1alpha1.SQLStatus, why string) v1alpha1.SQLStatus {
-	return v1alpha1.SQLStatus{Name: status.Name, Revision: status.Revision, State: v1alpha1.SQLWaiting, Message: cut(why, "")}
+func waitingStatus(status v1alpha1.SQLStatus, why string) v1alpha1.SQLStatus {
+	return v1alpha1.SQLStatus{Name: status.Name, Revision: status.Revision, State: v1alpha1.SQLWaiting, Message: truncateMessage(why, "")}
 }
 
-// Final reports whether a run has ended.
-func Final(state v1alpha1.SQLState) bool {
+// IsFinal reports whether a run has ended.
+func IsFinal(state v1alpha1.SQLState) bool {
 	return state == v1alpha1.SQLSucceeded || state == v1alpha1.SQLFailed
 }
 
-// Unread returns the Jobs that have failed without that standing in status: of these
+// UnreportedFailures returns the Jobs that have failed without that standing in status: of these
 // the pods are to be asked.
-func Unread(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.Job {
+func UnreportedFailures(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.Job {
 	var out []*batchv1.Job
 	for i := range g.Spec.SQL {
 		r := &g.Spec.SQL[i]
 		recorded := slices.ContainsFunc(g.Status.SQL, func(s v1alpha1.SQLStatus) bool {
-			return s.Name == r.Name && s.Revision == r.Revision && Final(s.State)
+			return s.Name == r.Name && s.Revision == r.Revision && IsFinal(s.State)
 		})
 		for _, job := range jobs {
 			if !recorded && job.Name == jobName(g.Name, r) && metav1.IsControlledBy(job, g) && workload.JobCondition(job, batchv1.JobFailed) != nil {
@@ -253,8 +253,8 @@ func Unread(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.Job {
 	return out
 }
 
-// Ended returns how the pods of a Job ended: the first that says anything.
-func Ended(job *batchv1.Job, pods []corev1.Pod) End {
+// EndOf returns how the pods of a Job ended: the first that says anything.
+func EndOf(job *batchv1.Job, pods []corev1.Pod) End {
 	out := End{}
 	for i := range pods {
 		pod := &pods[i]
@@ -276,9 +276,9 @@ func Ended(job *batchv1.Job, pods []corev1.Pod) End {
 	return out
 }
 
-// cut returns a text that goes on with a tail, in as many characters as a message may
+// truncateMessage returns a text that goes on with a tail, in as many characters as a message may
 // have: it is the text that is cut.
-func cut(text, tail string) string {
+func truncateMessage(text, tail string) string {
 	room := maxMessage - len([]rune(tail))
 	runes := []rune(oneLine(text))
 	if len(runes) > room {

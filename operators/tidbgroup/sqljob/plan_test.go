@@ -46,7 +46,7 @@ func (c *cluster) plan() Plan {
 	for _, job := range c.jobs {
 		jobs = append(jobs, job.DeepCopy())
 	}
-	return Make(c.group, Seen{Jobs: jobs, Ends: c.ends, MayBegin: verdict.Unless(c.hold), Image: image, Port: 4000, Now: c.now})
+	return MakePlan(c.group, Seen{Jobs: jobs, Ends: c.ends, MayBegin: verdict.RefuseIf(c.hold), Image: image, Port: 4000, Now: c.now})
 }
 
 // act carries a plan out, but for its report.
@@ -187,7 +187,7 @@ func TestDB10AnOperatorThatIsKilledAtAnyPointRunsNothingTwice(t *testing.T) {
 				}
 			}
 			for name, job := range c.jobs {
-				if !workload.JobEnded(job) && random.IntN(4) == 0 {
+				if !workload.HasJobEnded(job) && random.IntN(4) == 0 {
 					c.end(name, batchv1.JobComplete, "")
 				}
 			}
@@ -293,7 +293,7 @@ func TestAMessageIsOneLineThatFitsWhateverIsSaid(t *testing.T) {
 	g := sample(people())
 	g.OwnerReferences = []metav1.OwnerReference{{APIVersion: "groups.tidb.dev/v1alpha1", Kind: v1alpha1.KindTidbCluster, Name: "basic", Controller: new(true)}}
 	m := maker{g: g}
-	text := m.failed(&g.Spec.SQL[0], strings.Repeat("é\x00\n", 400))
+	text := m.failureMessage(&g.Spec.SQL[0], strings.Repeat("é\x00\n", 400))
 	assert.Len(t, []rune(text), 256)
 	assert.True(t, strings.HasSuffix(text, "…; to run it again raise spec.tidb[].sql[people].revision (kubectl -n db edit tidbcluster basic)"), text)
 	assert.NotContains(t, text, "\n")
@@ -302,7 +302,7 @@ func TestAMessageIsOneLineThatFitsWhateverIsSaid(t *testing.T) {
 
 func TestWhoseAJobIsAndWithWhichImageIsAsked(t *testing.T) {
 	c := play(t, people())
-	foreign := render(c.group, new(people()), image, 4000)
+	foreign := renderJob(c.group, new(people()), image, 4000)
 	foreign.OwnerReferences = nil
 	c.jobs[peopleJob] = foreign
 	c.settle()
@@ -310,18 +310,18 @@ func TestWhoseAJobIsAndWithWhichImageIsAsked(t *testing.T) {
 	assert.Contains(t, c.of("people").Message, "kubectl -n db delete job "+peopleJob)
 	assert.NotNil(t, c.jobs[peopleJob], "it is not ours to delete")
 
-	p := Make(c.group, Seen{MayBegin: verdict.Allow(), Port: 4000, Now: clock()})
+	p := MakePlan(c.group, Seen{MayBegin: verdict.Allow(), Port: 4000, Now: clock()})
 	assert.Nil(t, p.Start)
 	assert.Contains(t, p.Status[0].Message, "--image")
 
-	p = Make(c.group, Seen{MayBegin: verdict.Allow(), Image: image, Port: 4000, Now: clock()})
+	p = MakePlan(c.group, Seen{MayBegin: verdict.Allow(), Image: image, Port: 4000, Now: clock()})
 	require.NotNil(t, p.Start)
-	assert.Equal(t, "its Job cannot be made: exceeded quota", p.Refused(errors.New("exceeded quota")).Status[0].Message)
-	assert.NotContains(t, p.Refused(nil).Status[0].Message, "cannot")
+	assert.Equal(t, "its Job cannot be made: exceeded quota", p.WithError(errors.New("exceeded quota")).Status[0].Message)
+	assert.NotContains(t, p.WithError(nil).Status[0].Message, "cannot")
 }
 
 func TestThePodsOfOthersSayNothing(t *testing.T) {
-	job := render(sample(), new(people()), image, 4000)
+	job := renderJob(sample(), new(people()), image, 4000)
 	job.UID = "job"
 	ours := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}
 	pod := func(message, reason string, owners ...metav1.OwnerReference) corev1.Pod {
@@ -332,10 +332,10 @@ func TestThePodsOfOthersSayNothing(t *testing.T) {
 	}
 	evicted := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ours}}}
 	evicted.Status.Reason = "Evicted"
-	assert.Equal(t, End{Message: "it is so"}, Ended(job, []corev1.Pod{pod("a lie", "Error"), pod(" it is\nso", "Error", ours)}))
-	assert.Equal(t, End{Reason: "OOMKilled, exit code 1"}, Ended(job, []corev1.Pod{pod("", "OOMKilled", ours)}))
-	assert.Equal(t, End{Reason: "Evicted"}, Ended(job, []corev1.Pod{evicted}))
-	assert.Equal(t, End{}, Ended(job, nil))
+	assert.Equal(t, End{Message: "it is so"}, EndOf(job, []corev1.Pod{pod("a lie", "Error"), pod(" it is\nso", "Error", ours)}))
+	assert.Equal(t, End{Reason: "OOMKilled, exit code 1"}, EndOf(job, []corev1.Pod{pod("", "OOMKilled", ours)}))
+	assert.Equal(t, End{Reason: "Evicted"}, EndOf(job, []corev1.Pod{evicted}))
+	assert.Equal(t, End{}, EndOf(job, nil))
 }
 
 func TestOnlyTheFailuresThatAreNewAreRead(t *testing.T) {
@@ -343,8 +343,8 @@ func TestOnlyTheFailuresThatAreNewAreRead(t *testing.T) {
 	c.settle()
 	c.end(peopleJob, batchv1.JobFailed, "")
 	jobs := []*batchv1.Job{c.jobs[peopleJob]}
-	assert.Len(t, Unread(c.group, jobs), 1)
+	assert.Len(t, UnreportedFailures(c.group, jobs), 1)
 	c.settle()
 	assert.Equal(t, v1alpha1.SQLFailed, c.of("people").State)
-	assert.Empty(t, Unread(c.group, jobs))
+	assert.Empty(t, UnreportedFailures(c.group, jobs))
 }

@@ -16,8 +16,8 @@ const (
 	shuttingDown       = 1053
 )
 
-// meanings are short words for errors whose text must not be printed: it quotes the SQL.
-func meanings() map[uint16]string {
+// errorMeanings are short words for errors whose text must not be printed: it quotes the SQL.
+func errorMeanings() map[uint16]string {
 	return map[uint16]string{
 		1007: "the database exists", 1008: "no such database", 1044: "access to the database denied", 1045: "access denied", 1046: "no database chosen",
 		1049: "no such database", 1050: "the table exists", 1051: "no such table", 1054: "no such column", 1060: "the column exists", 1061: "the index exists",
@@ -26,8 +26,8 @@ func meanings() map[uint16]string {
 	}
 }
 
-// told is an error of the server as it may be printed.
-func told(err error, secret bool) string {
+// describeError is an error of the server as it may be printed.
+func describeError(err error, secret bool) string {
 	var answer *mysql.MySQLError
 	var network net.Error
 	switch {
@@ -43,7 +43,7 @@ func told(err error, secret bool) string {
 	}
 	text := answer.Message
 	if secret {
-		text = meanings()[answer.Number]
+		text = errorMeanings()[answer.Number]
 	}
 	if text == "" {
 		return oneLine(number)
@@ -51,8 +51,8 @@ func told(err error, secret bool) string {
 	return oneLine(number + ": " + text)
 }
 
-// answered reports whether the server has said no. Then nothing is tried again.
-func answered(err error) bool {
+// isRefusal reports whether the server has said no. Then nothing is tried again.
+func isRefusal(err error) bool {
 	var answer *mysql.MySQLError
 	return errors.As(err, &answer) && answer.Number != tooManyConnections && answer.Number != shuttingDown
 }

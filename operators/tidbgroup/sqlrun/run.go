@@ -70,7 +70,7 @@ func (r Run) Do(ctx context.Context) (int, error) {
 		case ctx.Err() != nil:
 			return done, fmt.Errorf("%w: %s", context.Cause(ctx), oneLine(err.Error()))
 		}
-		r.say("%s; trying again", oneLine(err.Error()))
+		r.reportProgress("%s; trying again", oneLine(err.Error()))
 		select {
 		case <-ctx.Done():
 			return done, fmt.Errorf("%w: %s", context.Cause(ctx), oneLine(err.Error()))
@@ -100,14 +100,14 @@ func (r Run) attempt(ctx context.Context) (int, error) {
 	defer func() { _ = db.Close() }() // what it says does not matter any more
 	conn, err := db.Conn(ctx)
 	switch {
-	case answered(err):
-		return 0, failure("connect as " + r.User + ": " + told(err, false))
+	case isRefusal(err):
+		return 0, failure("connect as " + r.User + ": " + describeError(err, false))
 	case err != nil:
-		return 0, fmt.Errorf("connect to %s as %s: %s", r.Address, r.User, told(err, false))
+		return 0, fmt.Errorf("connect to %s as %s: %s", r.Address, r.User, describeError(err, false))
 	}
 	defer func() { _ = conn.Close() }()
 	if r.Users != "" {
-		return r.ensure(ctx, conn, users)
+		return r.applyUsers(ctx, conn, users)
 	}
 	return r.execute(ctx, conn, statements)
 }
@@ -159,7 +159,7 @@ func (r Run) source() ([]string, []user, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s is not there", r.Of)
 	}
-	statements := split(string(text))
+	statements := splitStatements(string(text))
 	if len(statements) == 0 {
 		return nil, nil, failure(r.Of + " has no statement")
 	}
@@ -174,48 +174,48 @@ func (r Run) execute(ctx context.Context, conn *sql.Conn, statements []string) (
 		_, err := conn.ExecContext(ctx, statement)
 		switch {
 		case err == nil:
-			r.say("statement %d of %d: done in %s", i+1, len(statements), time.Since(begin).Round(time.Millisecond))
+			r.reportProgress("statement %d of %d: done in %s", i+1, len(statements), time.Since(begin).Round(time.Millisecond))
 		case i == 0 && errors.Is(err, driver.ErrBadConn): // nothing was sent
-			return 0, fmt.Errorf("connect to %s as %s: %s", r.Address, r.User, told(err, r.Secret))
-		case answered(err):
-			return i, failure(fmt.Sprintf("statement %d of %d: %s", i+1, len(statements), told(err, r.Secret)))
+			return 0, fmt.Errorf("connect to %s as %s: %s", r.Address, r.User, describeError(err, r.Secret))
+		case isRefusal(err):
+			return i, failure(fmt.Sprintf("statement %d of %d: %s", i+1, len(statements), describeError(err, r.Secret)))
 		case ctx.Err() != nil:
 			return i, failure(fmt.Sprintf("statement %d of %d: %s: it may be carried out still", i+1, len(statements), context.Cause(ctx)))
 		default:
-			return i, failure(fmt.Sprintf("statement %d of %d: no answer (%s): it may have been carried out", i+1, len(statements), told(err, r.Secret)))
+			return i, failure(fmt.Sprintf("statement %d of %d: no answer (%s): it may have been carried out", i+1, len(statements), describeError(err, r.Secret)))
 		}
 	}
 	return len(statements), nil
 }
 
-// ensure has users there with their passwords. That can be begun again at any time.
-func (r Run) ensure(ctx context.Context, conn *sql.Conn, users []user) (int, error) {
+// applyUsers has users there with their passwords. That can be begun again at any time.
+func (r Run) applyUsers(ctx context.Context, conn *sql.Conn, users []user) (int, error) {
 	// A backslash has to be one that escapes, whatever the server's default is.
 	if _, err := conn.ExecContext(ctx, "SET SESSION sql_mode = ''"); err != nil {
-		return 0, r.refusal("session", err)
+		return 0, r.userError("session", err)
 	}
 	for i, u := range users {
 		there := 0
-		if err := conn.QueryRowContext(ctx, u.exists(r.Host)).Scan(&there); err != nil {
-			return i, r.refusal("key "+u.name, err)
+		if err := conn.QueryRowContext(ctx, u.countStatement(r.Host)).Scan(&there); err != nil {
+			return i, r.userError("key "+u.name, err)
 		}
-		if _, err := conn.ExecContext(ctx, u.ensure(r.Host, there > 0)); err != nil {
-			return i, r.refusal("key "+u.name, err)
+		if _, err := conn.ExecContext(ctx, u.passwordStatement(r.Host, there > 0)); err != nil {
+			return i, r.userError("key "+u.name, err)
 		}
-		r.say("key %s: done", u.name)
+		r.reportProgress("key %s: done", u.name)
 	}
 	return len(users), nil
 }
 
-// refusal is what became of a user: for good if the server has answered.
-func (r Run) refusal(what string, err error) error {
-	if answered(err) {
-		return failure(r.Of + ": " + what + ": " + told(err, true))
+// userError is what became of a user: for good if the server has answered.
+func (r Run) userError(what string, err error) error {
+	if isRefusal(err) {
+		return failure(r.Of + ": " + what + ": " + describeError(err, true))
 	}
-	return fmt.Errorf("%s: %s", what, told(err, true))
+	return fmt.Errorf("%s: %s", what, describeError(err, true))
 }
 
-func (r Run) say(format string, args ...any) {
+func (r Run) reportProgress(format string, args ...any) {
 	if r.Say != nil {
 		r.Say(format, args...)
 	}

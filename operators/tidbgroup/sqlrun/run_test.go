@@ -57,10 +57,10 @@ func TestDB10UsersAreMadeOrGetTheirPasswords(t *testing.T) {
 	people, err := readUsers(mounted(t, map[string]string{"app": `it's \` + "\n", "root": "x"}), "")
 	require.NoError(t, err)
 	require.Equal(t, []user{{"app", `it's \`}, {"root", "x"}}, people)
-	assert.Equal(t, `CREATE USER 'app'@'10.1.%' IDENTIFIED BY 'it\'s \\'`, people[0].ensure("10.1.%", false))
-	assert.Equal(t, `ALTER USER 'app'@'10.1.%' IDENTIFIED BY 'it\'s \\'`, people[0].ensure("10.1.%", true))
-	assert.Equal(t, `ALTER USER 'root'@'%' IDENTIFIED BY 'x'`, people[1].ensure("%", false), "a root that is made would have no privileges")
-	assert.Equal(t, `SELECT COUNT(*) FROM mysql.user WHERE User = 'app' AND Host = '%'`, people[0].exists("%"))
+	assert.Equal(t, `CREATE USER 'app'@'10.1.%' IDENTIFIED BY 'it\'s \\'`, people[0].passwordStatement("10.1.%", false))
+	assert.Equal(t, `ALTER USER 'app'@'10.1.%' IDENTIFIED BY 'it\'s \\'`, people[0].passwordStatement("10.1.%", true))
+	assert.Equal(t, `ALTER USER 'root'@'%' IDENTIFIED BY 'x'`, people[1].passwordStatement("%", false), "a root that is made would have no privileges")
+	assert.Equal(t, `SELECT COUNT(*) FROM mysql.user WHERE User = 'app' AND Host = '%'`, people[0].countStatement("%"))
 }
 
 func TestDB10WhatIsMissingIsWaitedForAndNamed(t *testing.T) {
@@ -115,22 +115,22 @@ func TestDB10WhatIsMissingIsWaitedForAndNamed(t *testing.T) {
 
 func TestDB10NothingOfASecretIsTold(t *testing.T) {
 	syntax := fmt.Errorf("exec: %w", &mysql.MySQLError{Number: 1064, SQLState: [5]byte{'4', '2', '0', '0', '0'}, Message: "You have an error near 'BY \n \"secret\"'"})
-	assert.Equal(t, `error 1064 (42000): You have an error near 'BY "secret"'`, told(syntax, false))
-	assert.Equal(t, "error 1064 (42000): syntax error", told(syntax, true))
-	assert.Equal(t, "error 9999", told(&mysql.MySQLError{Number: 9999, Message: "secret"}, true), "a number that means nothing to us")
-	assert.Equal(t, "an error of the client", told(errors.New("local file 'secret' is not registered"), true))
-	assert.Equal(t, "dial tcp: secret", told(&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("secret")}, true), "what the network says is not of the SQL")
-	for number, words := range meanings() {
+	assert.Equal(t, `error 1064 (42000): You have an error near 'BY "secret"'`, describeError(syntax, false))
+	assert.Equal(t, "error 1064 (42000): syntax error", describeError(syntax, true))
+	assert.Equal(t, "error 9999", describeError(&mysql.MySQLError{Number: 9999, Message: "secret"}, true), "a number that means nothing to us")
+	assert.Equal(t, "an error of the client", describeError(errors.New("local file 'secret' is not registered"), true))
+	assert.Equal(t, "dial tcp: secret", describeError(&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("secret")}, true), "what the network says is not of the SQL")
+	for number, words := range errorMeanings() {
 		assert.NotEmpty(t, words, number)
 	}
 }
 
 func TestWhatTheServerHasRefusedIsNotTriedAgain(t *testing.T) {
-	assert.True(t, answered(fmt.Errorf("x: %w", &mysql.MySQLError{Number: 1045})))
-	assert.False(t, answered(&mysql.MySQLError{Number: 1040}), "too many connections now")
-	assert.False(t, answered(&mysql.MySQLError{Number: 1053}), "this server goes, another one is there")
-	assert.False(t, answered(mysql.ErrInvalidConn))
-	assert.False(t, answered(nil))
+	assert.True(t, isRefusal(fmt.Errorf("x: %w", &mysql.MySQLError{Number: 1045})))
+	assert.False(t, isRefusal(&mysql.MySQLError{Number: 1040}), "too many connections now")
+	assert.False(t, isRefusal(&mysql.MySQLError{Number: 1053}), "this server goes, another one is there")
+	assert.False(t, isRefusal(mysql.ErrInvalidConn))
+	assert.False(t, isRefusal(nil))
 }
 
 func TestParse(t *testing.T) {

@@ -2,12 +2,12 @@ package sqlrun
 
 import "strings"
 
-// split cuts SQL into its statements, as TiDB's lexer sees them: a semicolon in a
+// splitStatements cuts SQL into its statements, as TiDB's lexer sees them: a semicolon in a
 // string, a quoted name or a comment ends none. Comments alone are no statement, but
 // for those that TiDB runs. It is done here so that the statement that fails can be
 // named: of several that are sent together the driver does not report which one did.
 // TiDB has no stored procedures, and so there is no DELIMITER.
-func split(sql string) []string {
+func splitStatements(sql string) []string {
 	sql = strings.TrimPrefix(sql, "\ufeff")
 	var out []string
 	begin, code := 0, false
@@ -23,7 +23,7 @@ func split(sql string) []string {
 			i++
 			continue
 		}
-		next := token(sql[i:])
+		next := nextToken(sql[i:])
 		code = code || next.code
 		i += next.size
 	}
@@ -38,21 +38,21 @@ type piece struct {
 	code bool
 }
 
-func token(sql string) piece {
+func nextToken(sql string) piece {
 	switch {
 	case sql[0] == '\'' || sql[0] == '"' || sql[0] == '`':
-		return piece{quoted(sql), true}
+		return piece{quotedSize(sql), true}
 	case sql[0] == '#' || strings.HasPrefix(sql, "--") && (len(sql) == 2 || sql[2] <= ' '):
-		return piece{until(sql, "\n", 0), false}
+		return piece{sizeUntil(sql, "\n", 0), false}
 	case strings.HasPrefix(sql, "/*"):
-		return piece{until(sql, "*/", 2), strings.HasPrefix(sql, "/*!") || strings.HasPrefix(sql, "/*T!")}
+		return piece{sizeUntil(sql, "*/", 2), strings.HasPrefix(sql, "/*!") || strings.HasPrefix(sql, "/*T!")}
 	}
 	return piece{1, sql[0] > ' '}
 }
 
-// quoted returns the size of a string or of a quoted name. One whose quote is doubled
+// quotedSize returns the size of a string or of a quoted name. One whose quote is doubled
 // goes on as the next one.
-func quoted(sql string) int {
+func quotedSize(sql string) int {
 	quote := sql[0]
 	for i := 1; i < len(sql); i++ {
 		switch {
@@ -65,8 +65,8 @@ func quoted(sql string) int {
 	return len(sql)
 }
 
-// until returns the size up to and with an end, which is looked for from a place on.
-func until(sql, end string, from int) int {
+// sizeUntil returns the size up to and with an end, which is looked for from a place on.
+func sizeUntil(sql, end string, from int) int {
 	at := strings.Index(sql[from:], end)
 	if at < 0 {
 		return len(sql)

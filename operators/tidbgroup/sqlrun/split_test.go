@@ -36,7 +36,7 @@ func TestDB10AStatementEndsWhereTiDBSeesItsEnd(t *testing.T) {
 		"lines of Windows":             {"SELECT 1;\r\n-- x\r\nSELECT 2;\r\n", []string{"SELECT 1", "-- x\r\nSELECT 2"}},
 		"letters of other scripts":     {"SELECT 'ж;密'; SELECT 2", []string{"SELECT 'ж;密'", "SELECT 2"}},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, split(c.sql)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, splitStatements(c.sql)) })
 	}
 }
 
@@ -45,13 +45,13 @@ func FuzzSplit(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
-		all := split(sql)
+		all := splitStatements(sql)
 		rest := sql
 		for _, one := range all {
 			require.NotEmpty(t, one)
 			require.Contains(t, rest, one, "each is there as it is, in order")
 			_, rest, _ = strings.Cut(rest, one)
-			require.Equal(t, []string{one}, split(one), "it is one")
+			require.Equal(t, []string{one}, splitStatements(one), "it is one")
 		}
 	})
 }

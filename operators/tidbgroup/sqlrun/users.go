@@ -38,7 +38,7 @@ func readUsers(dir, taken string) ([]user, error) {
 			return nil, fmt.Errorf("read key %s: %w", e.Name(), err)
 		}
 		u := user{e.Name(), strings.TrimRight(string(text), "\n")}
-		if why := u.refused(taken); why != "" {
+		if why := u.findProblem(taken); why != "" {
 			return nil, fmt.Errorf("key %s: %s", u.name, why)
 		}
 		out = append(out, u)
@@ -46,8 +46,8 @@ func readUsers(dir, taken string) ([]user, error) {
 	return out, nil
 }
 
-// refused says why a user cannot be meant, empty if it can.
-func (u user) refused(taken string) string {
+// findProblem says why a user cannot be meant, empty if it can.
+func (u user) findProblem(taken string) string {
 	switch {
 	case u.name == taken:
 		return "its password is generated, by spec.initialization.rootPassword: remove the key"
@@ -66,25 +66,25 @@ func (u user) refused(taken string) string {
 }
 
 // account is a user as SQL names it.
-func (u user) account(host string) string { return quote(u.name) + "@" + quote(host) }
+func (u user) account(host string) string { return quoteString(u.name) + "@" + quoteString(host) }
 
-// exists asks whether a user is there.
-func (u user) exists(host string) string {
-	return "SELECT COUNT(*) FROM mysql.user WHERE User = " + quote(u.name) + " AND Host = " + quote(host)
+// countStatement asks whether a user is there.
+func (u user) countStatement(host string) string {
+	return "SELECT COUNT(*) FROM mysql.user WHERE User = " + quoteString(u.name) + " AND Host = " + quoteString(host)
 }
 
-// ensure makes a user that is not there and gives one that is its password. One who
+// passwordStatement makes a user that is not there and gives one that is its password. One who
 // is made is not altered besides: a history of passwords would refuse the same one
 // again. Root is never made: it would have no privileges.
-func (u user) ensure(host string, there bool) string {
+func (u user) passwordStatement(host string, there bool) string {
 	verb := "CREATE"
 	if there || u.name == root {
 		verb = "ALTER"
 	}
-	return verb + " USER " + u.account(host) + " IDENTIFIED BY " + quote(u.password)
+	return verb + " USER " + u.account(host) + " IDENTIFIED BY " + quoteString(u.password)
 }
 
-// quote writes a string as SQL does.
-func quote(text string) string {
+// quoteString writes a string as SQL does.
+func quoteString(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }

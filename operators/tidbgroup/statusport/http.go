@@ -11,8 +11,8 @@ import (
 // port is where TiDB answers about itself.
 const port = settings.Port(v1alpha1.PortTiDBStatus)
 
-// post posts to a server, and makes an error of any answer but 200.
-func post(ctx context.Context, host, path, contentType, body string) error {
+// postRequest posts to a server, and makes an error of any answer but 200.
+func postRequest(ctx context.Context, host, path, contentType, body string) error {
 	refusal, err := port.Post(ctx, host, path, contentType, body)
 	if err == nil && refusal != "" {
 		return fmt.Errorf("post to %s: %s", port.URL(ctx, host, path), refusal)

@@ -58,8 +58,8 @@ type Answer struct {
 	Err  error
 }
 
-// To reports whether it is the answer to an order of this verb and subject.
-func (a Answer) To(verb Verb, about string) bool { return a.Verb == verb && a.About == about }
+// IsFor reports whether it is the answer to an order of this verb and subject.
+func (a Answer) IsFor(verb Verb, about string) bool { return a.Verb == verb && a.About == about }
 
 // Tell gives an order to one server. That TiDB knows already is no error.
 type Tell func(ctx context.Context, host string, verb Verb) error
@@ -99,13 +99,13 @@ func (o *Orders) Give(ctx context.Context, order Order) {
 		return
 	}
 	o.answers[order.Group] = Answer{Order: order}
-	go o.carry(ctx, order)
+	go o.deliver(ctx, order)
 }
 
-func (o *Orders) carry(ctx context.Context, order Order) {
+func (o *Orders) deliver(ctx context.Context, order Order) {
 	bounded, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()
-	err := o.any(bounded, order)
+	err := o.sendToAny(bounded, order)
 	o.mu.Lock()
 	o.answers[order.Group] = Answer{Order: order, Done: true, At: o.now(), Err: err}
 	o.mu.Unlock()
@@ -116,12 +116,12 @@ func (o *Orders) carry(ctx context.Context, order Order) {
 	}
 }
 
-// any tells the first server that takes it, and returns what the first one that
+// sendToAny tells the first server that takes it, and returns what the first one that
 // did not has said.
-func (o *Orders) any(ctx context.Context, order Order) error {
+func (o *Orders) sendToAny(ctx context.Context, order Order) error {
 	var first error
 	for at, host := range order.Hosts {
-		err := o.one(httpclient.WithTLS(ctx, order.TLS[host]), host, order.Verb, at == len(order.Hosts)-1)
+		err := o.sendToOne(httpclient.WithTLS(ctx, order.TLS[host]), host, order.Verb, at == len(order.Hosts)-1)
 		if err == nil {
 			return nil
 		}
@@ -130,8 +130,8 @@ func (o *Orders) any(ctx context.Context, order Order) error {
 	return first
 }
 
-// one tells one server. The last one may take all the time that is left.
-func (o *Orders) one(ctx context.Context, host string, verb Verb, last bool) error {
+// sendToOne tells one server. The last one may take all the time that is left.
+func (o *Orders) sendToOne(ctx context.Context, host string, verb Verb, last bool) error {
 	if last {
 		return o.tell(ctx, host, verb)
 	}
@@ -140,8 +140,8 @@ func (o *Orders) one(ctx context.Context, host string, verb Verb, last bool) err
 	return o.tell(ctx, host, verb)
 }
 
-// Post tells a server over its status port. TiDB answers 200 to what it is told a
+// PostUpgrade tells a server over its status port. TiDB answers 200 to what it is told a
 // second time as well, in other words.
-func Post(ctx context.Context, host string, verb Verb) error {
-	return post(ctx, host, "/upgrade/"+string(verb), "", "")
+func PostUpgrade(ctx context.Context, host string, verb Verb) error {
+	return postRequest(ctx, host, "/upgrade/"+string(verb), "", "")
 }

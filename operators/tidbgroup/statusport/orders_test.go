@@ -52,8 +52,8 @@ func TestDB08OneServerThatTakesTheWordIsEnough(t *testing.T) {
 	o.Give(t.Context(), order)
 	last := answer(t, o, group)
 	require.NoError(t, last.Err)
-	assert.True(t, last.Done && last.To(statusport.Start, "one"))
-	assert.False(t, last.To(statusport.Finish, "one") || last.To(statusport.Start, "another"))
+	assert.True(t, last.Done && last.IsFor(statusport.Start, "one"))
+	assert.False(t, last.IsFor(statusport.Finish, "one") || last.IsFor(statusport.Start, "another"))
 	assert.Equal(t, []string{"bad", "good"}, asked)
 
 	order.Hosts = []string{"bad", "worse"}
@@ -114,8 +114,8 @@ func TestDB08TheStatusPortIsAskedAsTiDBWantsIt(t *testing.T) {
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}}
 	server.Start()
 	defer server.Close()
-	require.NoError(t, statusport.Post(t.Context(), host, statusport.Finish), "what it knows already is no error")
+	require.NoError(t, statusport.PostUpgrade(t.Context(), host, statusport.Finish), "what it knows already is no error")
 	assert.Equal(t, "POST /upgrade/finish", path)
 	status = http.StatusBadRequest
-	require.ErrorContains(t, statusport.Post(t.Context(), host, statusport.Start), "400 Bad Request: \"It's a duplicated")
+	require.ErrorContains(t, statusport.PostUpgrade(t.Context(), host, statusport.Start), "400 Bad Request: \"It's a duplicated")
 }

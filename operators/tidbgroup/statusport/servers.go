@@ -48,9 +48,9 @@ func New(set Set) *Servers {
 	return &Servers{set: set, labels: map[types.NamespacedName]map[string]Labelling{}}
 }
 
-// Known returns what the servers of a group's Instances were given, by Instance, and forgets
+// Labels returns what the servers of a group's Instances were given, by Instance, and forgets
 // its others.
-func (s *Servers) Known(group types.NamespacedName, instances []*v1alpha1.Instance) map[string]Labelling {
+func (s *Servers) Labels(group types.NamespacedName, instances []*v1alpha1.Instance) map[string]Labelling {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := map[string]Labelling{}
@@ -86,12 +86,12 @@ func (s *Servers) Give(ctx context.Context, l Labelling) error {
 	return nil
 }
 
-// HTTP posts labels to a server's status port, as TiDB's HTTP API wants
+// PostLabels posts labels to a server's status port, as TiDB's HTTP API wants
 // them since v6.3.
-func HTTP(ctx context.Context, host string, labels map[string]string) error {
+func PostLabels(ctx context.Context, host string, labels map[string]string) error {
 	body, err := json.Marshal(labels)
 	if err != nil {
 		return fmt.Errorf("encode labels: %w", err)
 	}
-	return post(ctx, host, "/labels", "application/json", string(body))
+	return postRequest(ctx, host, "/labels", "application/json", string(body))
 }

@@ -15,11 +15,11 @@ const (
 	checkMb4   = "check_mb4_value_in_utf8"
 )
 
-// Table returns the items of tidb.toml that TiDB takes while it runs through POST
+// SettingsTable returns the items of tidb.toml that TiDB takes while it runs through POST
 // /settings of its status port, from that handler of TiDB v8.5. The others that it
 // takes are no items of the file, but variables of the cluster. It does not show
 // what it logs.
-func Table() settings.Table {
+func SettingsTable() settings.Table {
 	return settings.Table{File: File, Items: []settings.Item{
 		{Key: "log.level", Name: "log_level", Kind: settings.Text},
 		{Key: "instance.tidb_general_log", Name: generalLog, Kind: settings.Bool, Blind: true},

@@ -48,14 +48,14 @@ func TestTiDBIsNotGivenWhatItIgnoresWithoutAWord(t *testing.T) {
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(i).Build()
-	members := settings.NewMembers(statusport.Table(), statusport.Settings{}, func(work func(context.Context)) { work(t.Context()) }, time.Now)
+	members := settings.NewMembers(statusport.SettingsTable(), statusport.Settings{}, func(work func(context.Context)) { work(t.Context()) }, time.Now)
 	zero, on := settings.Value{Text: "0", Plain: "0"}, settings.Value{Text: "true", Plain: "true"}
 	give := func(items map[string]settings.Value) observation.RunningConfig {
 		i := i.DeepCopy()
 		i.ResourceVersion = "999"
-		members.Look(g, []*v1alpha1.Instance{i})
+		members.Observe(g, []*v1alpha1.Instance{i})
 		members.Give(t.Context(), live, events.NewFakeRecorder(9), g, []settings.Order{{Instance: i, Items: items}})
-		running, _ := members.Look(g, []*v1alpha1.Instance{i})
+		running, _ := members.Observe(g, []*v1alpha1.Instance{i})
 		return running["db-0"]
 	}
 

@@ -36,9 +36,9 @@ func TestDB08AnUpgradeIsNotOverWhileAnotherGroupIsInTheMiddleOfOne(t *testing.T)
 			g.Spec.Version, g.Status.Version = "v8.5.7", "v8.5.7"
 			g.Status.ObservedGeneration, g.Status.Replicas, g.Status.UpdatedReplicas = 1, 2, 2
 			c.edit(g)
-			got := upgrade.Between([]v1alpha1.Group{&v1alpha1.PDGroup{}, g}, "a")
+			got := upgrade.FindOngoing([]v1alpha1.Group{&v1alpha1.PDGroup{}, g}, "a")
 			assert.Equal(t, c.want, got == "b", got)
-			assert.Empty(t, upgrade.Between([]v1alpha1.Group{g}, "b"), "it does not wait for itself")
+			assert.Empty(t, upgrade.FindOngoing([]v1alpha1.Group{g}, "b"), "it does not wait for itself")
 		})
 	}
 }

@@ -35,6 +35,6 @@ func TestDB08TiDBIsToldOfUpgradesBetweenVersionsThatKnowTheWord(t *testing.T) {
 		"to a tag that is no version":                   {"v8.5.7", "nightly", false},
 		"from a tag that is no version":                 {"latest", "v8.5.7", false},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, upgrade.Announced(c.from, c.to)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, upgrade.NeedsAnnouncement(c.from, c.to)) })
 	}
 }

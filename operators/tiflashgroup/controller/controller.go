@@ -36,7 +36,7 @@ type steps struct {
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	out := reconciler.Definition(v1alpha1.KindTiFlashGroup, func(ctx context.Context, env operator.Env) error {
-		return newSteps(ctx, env, statusport.HTTP).component().Setup(env)
+		return newSteps(ctx, env, statusport.ReadState).component().Setup(env)
 	})
 	out.Dialer = pdclient.Open
 	return out
@@ -51,14 +51,14 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiFlashGroup, observa
 		Kind:     v1alpha1.KindTiFlashGroup,
 		StatusOf: func(g *v1alpha1.TiFlashGroup) *v1alpha1.TiFlashGroupStatus { return &g.Status },
 		Observe:  r.observe,
-		Pending:  pending,
+		Pending:  waitForAnswers,
 		Plan: func(_ context.Context, g *v1alpha1.TiFlashGroup, s *observation.Snapshot) (groupPlan, error) {
-			return plan(g, *s)
+			return makePlan(g, *s)
 		},
 		Act: r.act,
 		Report: func(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiFlashGroupStatus] {
-			status, set, end := report(g, s, p, acted, now)
-			return execution.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end}
+			status, set, end := reportStatus(g, s, p, acted, now)
+			return execution.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: reportMembers(g, s, p, now), Changes: p.Changes, End: end}
 		},
 		Announce: func(g *v1alpha1.TiFlashGroup, _ v1alpha1.TiFlashGroupStatus) {
 			if !observation.IsProgressing(g) {
@@ -74,8 +74,8 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiFlashGroup, observa
 	}
 }
 
-// pending waits for the first answers of PD and of the stores.
-func pending(s observation.Snapshot) step.Outcome {
+// waitForAnswers waits for the first answers of PD and of the stores.
+func waitForAnswers(s observation.Snapshot) step.Outcome {
 	switch {
 	case s.PDPending:
 		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked")

@@ -47,9 +47,9 @@ func running(t *testing.T, replicas int32) (*stage.Stage, *v1alpha1.TiFlashGroup
 	t.Helper()
 	s := rig.Stage(t)
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
 	s.Create(s.TiKVGroup())
-	s.Say(s.TiKVGroup(), step.Done())
+	s.WriteGroupStatus(s.TiKVGroup(), step.Done())
 	s.PlayStores("basic-tiflash", v1alpha1.PortTiFlash)
 	g := newGroup(s, "basic-tiflash", replicas)
 	s.Create(g)
@@ -71,18 +71,18 @@ func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
 	assert.Contains(t, c.Message, "PDGroup basic-pd does not exist")
 
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
 	c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
 	assert.Contains(t, c.Message, "no TiKVGroup names PDGroup basic-pd")
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
 	s.Create(s.TiKVGroup())
-	s.Say(s.TiKVGroup(), stage.Waiting())
+	s.WriteGroupStatus(s.TiKVGroup(), stage.WaitingOutcome())
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
 		return strings.HasPrefix(c.Message, "TiKVGroup basic-tikv is not Ready yet: kubectl ")
 	}, stage.Patience, 20*time.Millisecond)
 
-	s.Say(s.TiKVGroup(), step.Done())
+	s.WriteGroupStatus(s.TiKVGroup(), step.Done())
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, v1alpha1.ReasonDependenciesReady)
 	c = s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRequestFailed)
 	assert.Contains(t, c.Message, refused.Error())
@@ -90,7 +90,7 @@ func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
 
 	s.PlayStores("basic-tiflash", v1alpha1.PortTiFlash)
 	s.PD.Refuse(nil)
-	s.Exist(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
+	s.WaitForInstances(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
@@ -101,7 +101,7 @@ func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
 		require.Len(t, i.Spec.VolumeClaimTemplates, 2, "FL-02: a claim for each data volume")
 	}
 	polls := s.PD.Polls()
-	s.Still(2 * time.Second)
+	s.RequireNoWrites(2 * time.Second)
 	assert.LessOrEqual(t, s.PD.Polls()-polls, 1, "PD is polled slowly once nothing moves")
 }
 
@@ -109,13 +109,13 @@ func TestInstancesFollowWithinASecondOfTheLastGate(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
 	s.Create(s.TiKVGroup())
 	g := newGroup(s, "basic-tiflash", 1)
 	s.Create(g)
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
-	s.Say(s.TiKVGroup(), step.Done())
-	s.Exist(time.Second, "basic-tiflash-0")
+	s.WriteGroupStatus(s.TiKVGroup(), step.Done())
+	s.WaitForInstances(time.Second, "basic-tiflash-0")
 }
 
 // KV-18 for TiFlash: labels from node and spec, beside TiFlash's own.
@@ -123,9 +123,9 @@ func TestStoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
 	s.Create(s.TiKVGroup())
-	s.Say(s.TiKVGroup(), step.Done())
+	s.WriteGroupStatus(s.TiKVGroup(), step.Done())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + s.Namespace, Labels: map[string]string{corev1.LabelTopologyZone: "z1"}}}
 	s.Create(node)
 	s.SetNode("basic-tiflash-0", node.Name)
@@ -153,7 +153,7 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 1)
 	s.Edit(g, func() { g.Spec.Paused = false })
-	s.Exist(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
+	s.WaitForInstances(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 
 }
@@ -162,16 +162,16 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 func TestFL06StoresAreRestartedOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 2)
-	s.Store("basic-tiflash-0", func(store *pd.Store) { store.Regions = 5 })
+	s.ChangeStore("basic-tiflash-0", func(store *pd.Store) { store.Regions = 5 })
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
-	require.Eventually(t, func() bool { return len(s.Stopped()) == 1 }, stage.Patience, time.Millisecond)
-	s.PD.State(pd.StateDisconnected, s.StoreID("basic-tiflash-0"))
+	require.Eventually(t, func() bool { return len(s.StoppedInstances()) == 1 }, stage.Patience, time.Millisecond)
+	s.PD.SetState(pd.StateDisconnected, s.StoreID("basic-tiflash-0"))
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRecovering)
 	assert.Contains(t, c.Message, "is Disconnected after its restart")
-	assert.Equal(t, []string{"basic-tiflash-0"}, s.Stopped())
-	s.PD.State(pd.StateUp)
+	assert.Equal(t, []string{"basic-tiflash-0"}, s.StoppedInstances())
+	s.PD.SetState(pd.StateUp)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	assert.Equal(t, []string{"basic-tiflash-0", "basic-tiflash-1"}, s.Stopped())
+	assert.Equal(t, []string{"basic-tiflash-0", "basic-tiflash-1"}, s.StoppedInstances())
 	assert.NotContains(t, strings.Join(s.PD.Calls(), " "), "evict", "a TiFlash leads nothing")
 }
 
@@ -200,7 +200,7 @@ func TestNameOfAnotherGroupIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
 	s.Create(&corev1.Service{ObjectMeta: s.Meta("basic-tiflash-peer"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	g := newGroup(s, "basic-tiflash", 1)
 	s.Create(g)

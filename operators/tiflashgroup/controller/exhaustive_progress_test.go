@@ -50,7 +50,7 @@ func newOnes(words ...string) []storeCase {
 // store that is dead stays so while something is done about it, and comes back then.
 func TestEveryStateOfStoresArrives(t *testing.T) {
 	b := newScenery(t)
-	total := grouptest.Followed(t, v1alpha1.KindTiFlashGroup, paths(), func(st state) (string, int, []string) {
+	total := grouptest.FollowStates(t, v1alpha1.KindTiFlashGroup, paths(), func(st state) (string, int, []string) {
 		end, steps, wrong := b.follow(st)
 		if !st.mayEnd(end) {
 			wrong = append(wrong, "it may not end so")
@@ -92,10 +92,10 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	th := &theatre{Simulation: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, rounds: map[types.UID]int{}, next: 1000}
 	th.Now, th.Lease, th.HolderLost, th.Others = seen.Now, seen.Lease, seen.HolderLost, seen.Groups[:1]
 	for at := range b.stored {
-		th.Carry(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[at]}})
+		th.ExecutePlan(observation.Snapshot{}, planning.Plan{Objects: planning.Objects{Revision: &b.stored[at]}})
 	}
 	for _, i := range seen.Instances {
-		th.Put(i, member.WasReady(i))
+		th.AddInstance(i, member.WasReady(i))
 		if i.Status.Member != nil {
 			th.data[i.Name] = i.Status.Member.ID
 		}
@@ -130,17 +130,17 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		if err != nil {
 			return err.Error(), steps, missed
 		}
-		calls := th.Carry(now, p.Plan)
+		calls := th.ExecutePlan(now, p.Plan)
 		th.Report(now, p.Plan)
-		for _, m := range members(g, now, p, th.Now) {
-			th.Member(m)
+		for _, m := range reportMembers(g, now, p, th.Now) {
+			th.WriteMemberStatus(m)
 		}
 		th.view.PlacementRules = th.view.PlacementRules || p.EnablePlacementRules
 		th.Now = th.Now.Add(10 * time.Second)
 		th.obey(calls)
 		th.live()
 		th.beat()
-		away := th.Lease.Holder.Kind == v1alpha1.KindTiFlashGroup && !slices.ContainsFunc(th.Instances(), th.Lease.HeldBy)
+		away := th.Lease.Holder.Kind == v1alpha1.KindTiFlashGroup && !slices.ContainsFunc(th.Instances(), th.Lease.IsHeldBy)
 		th.HolderLost, th.HolderReturns = away && th.Lease.Recreating == "", away && th.Lease.Recreating != ""
 		if n := th.columns(); n < st.table && n < lowest(st) {
 			missed = append(missed, fmt.Sprintf("%d stores are left, and a table wants %d", n, st.table))

@@ -25,7 +25,7 @@ func TestEveryStateOfStoresIsPlannedSafely(t *testing.T) {
 	b := newScenery(t)
 	untouched := newScenery(t)
 	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionReady)
-	total := grouptest.Planned(t, v1alpha1.KindTiFlashGroup, spaces(), func(st state) grouptest.Verdict {
+	total := grouptest.CheckPlans(t, v1alpha1.KindTiFlashGroup, spaces(), func(st state) grouptest.Verdict {
 		g, s := b.snapshot(st)
 		p, err := b.plan(g, s)
 		if err != nil {
@@ -141,7 +141,7 @@ func (j judgement) unsafe() []string {
 		stopped := slices.Concat(j.stopped, j.back())
 		for _, name := range stopped {
 			i := j.seen.Instance(name)
-			rule(j.seen.Lease.HeldBy(i), "%s is stopped without the Lease", name)
+			rule(j.seen.Lease.IsHeldBy(i), "%s is stopped without the Lease", name)
 			rule(!j.deaf() && !j.has("no quorum"), "%s is stopped although nothing is known of the others", name)
 			for _, s := range j.seen.PD.Stores {
 				rule(s.Labels["engine"] != "tiflash" || s.ID == j.store(i).ID || s.State == pd.StateUp, "%s is stopped while store %s is %s", name, s.ID, s.State)
@@ -153,8 +153,8 @@ func (j judgement) unsafe() []string {
 		rule(len(stopped) <= 1, "%v are stopped at once", stopped)
 	}
 	if take := j.plan.Lease.Take; take != nil {
-		keeps := j.seen.Lease.HeldBy(take.Instance) // with another word for how it goes on
-		rule(j.seen.Lease.Free() || j.seen.HolderLost || keeps, "the Lease is taken from %s", j.seen.Lease.Holder)
+		keeps := j.seen.Lease.IsHeldBy(take.Instance) // with another word for how it goes on
+		rule(j.seen.Lease.IsFree() || j.seen.HolderLost || keeps, "the Lease is taken from %s", j.seen.Lease.Holder)
 		rule(len(j.stopped) == 0 || j.has("suspended"), "%v stop and the Lease is taken for another one", j.stopped)
 		rule(!j.has("held") || keeps, "the Lease is taken against the user's wish")
 	}
@@ -227,7 +227,7 @@ func (j judgement) departures() []string {
 			say("store %s is told to leave, which is wanted", c.Target)
 		case j.has("no quorum"):
 			say("store %s is told to leave without a quorum", c.Target)
-		case !j.seen.Lease.HeldBy(i):
+		case !j.seen.Lease.IsHeldBy(i):
 			say("store %s is told to leave without the Lease", c.Target)
 		case store.State == pd.StateUp && j.staysUp(store.ID) < j.table:
 			say("store %s is told to leave, a table wants %d replicas and %d stores stay Up", c.Target, j.table, j.staysUp(store.ID))
@@ -294,7 +294,7 @@ func (j judgement) unsaid(known []string) []string {
 		}
 		return nil
 	}
-	return append(grouptest.Unsaid(o, known), j.untrue(o)...)
+	return append(grouptest.CheckOutcome(o, known), j.untrue(o)...)
 }
 
 // untrue returns whether a reason is given that does not hold.

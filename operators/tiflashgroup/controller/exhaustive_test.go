@@ -145,7 +145,7 @@ func (s space) Size() int {
 }
 
 func (s space) Each(visit func(state)) {
-	grouptest.Fill(s.slots, s.members, func(slots []storeCase) {
+	grouptest.VisitCombinations(s.slots, s.members, func(slots []storeCase) {
 		for _, replicas := range s.replicas {
 			for _, table := range s.tables {
 				for _, flags := range s.flags {
@@ -254,17 +254,17 @@ func (b *scenery) instance(desired *v1alpha1.Instance, is life, slot int) *v1alp
 	reason, message := v1alpha1.ReasonPodNotReady, "the pod starts"
 	switch is.pod {
 	case "serves":
-		set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "the pod runs")
-		set.True(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
+		set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "the pod runs")
+		set.MarkTrue(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
 	case "broken":
 		reason, message = v1alpha1.ReasonContainerCrashing, "it crashes"
 		fallthrough
 	default:
-		set.False(v1alpha1.ConditionReady, reason, message)
-		set.False(v1alpha1.ConditionPodReady, reason, message)
+		set.MarkFalse(v1alpha1.ConditionReady, reason, message)
+		set.MarkFalse(v1alpha1.ConditionPodReady, reason, message)
 	}
 	if is.store == pd.StateUp || is.store == pd.StateDisconnected && is.pod == "serves" {
-		set.True(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "it is Up")
+		set.MarkTrue(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "it is Up")
 	}
 	i.Status.Conditions = set.List()
 	return i
@@ -360,11 +360,11 @@ func (b *scenery) lease(whose string) lease.State {
 	since := now().Add(-time.Second)
 	switch whose {
 	case "first":
-		return lease.Held(lease.Of(b.instances["0oldserves"]), since, 0)
+		return lease.NewState(lease.NewHolder(b.instances["0oldserves"]), since, 0)
 	case "another's":
-		return lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "another"}, since, 0)
+		return lease.NewState(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "another"}, since, 0)
 	case "lost":
-		return lease.Held(lease.Holder{Kind: v1alpha1.KindTiFlashGroup, Instance: "basic-tiflash-0", UID: "gone"}, since, 0)
+		return lease.NewState(lease.Holder{Kind: v1alpha1.KindTiFlashGroup, Instance: "basic-tiflash-0", UID: "gone"}, since, 0)
 	}
 	return lease.State{}
 }

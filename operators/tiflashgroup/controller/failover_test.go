@@ -28,7 +28,7 @@ func failing(t *testing.T, replicas int32, policy v1alpha1.FailoverPolicy) (*sta
 func fails(s *stage.Stage, state, name string) {
 	s.Helper()
 	s.SetDown(name, state != pd.StateUp)
-	s.PD.State(state, s.StoreID(name))
+	s.PD.SetState(state, s.StoreID(name))
 }
 
 func TestFL07AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
@@ -36,17 +36,17 @@ func TestFL07AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
 	s, g := failing(t, 2, v1alpha1.AddOnFailover)
 	begin := time.Now()
 	fails(s, pd.StateDisconnected, "basic-tiflash-1")
-	s.Exist(stage.Patience, "basic-tiflash-0", "basic-tiflash-1", "basic-tiflash-2")
+	s.WaitForInstances(stage.Patience, "basic-tiflash-0", "basic-tiflash-1", "basic-tiflash-2")
 	assert.Greater(t, time.Since(begin), time.Second, "not before its time")
-	s.Says(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tiflash-1")+" of Instance basic-tiflash-1 has been down for spec.failover.after (2s): another store replaces it until it is back")
+	s.WaitForMessage(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tiflash-1")+" of Instance basic-tiflash-1 has been down for spec.failover.after (2s): another store replaces it until it is back")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	added := s.StoreID("basic-tiflash-2")
-	s.Store("basic-tiflash-2", func(store *pd.Store) { store.Labels = map[string]string{"engine": "tiflash"} })
-	s.Still(2 * time.Second)
+	s.ChangeStore("basic-tiflash-2", func(store *pd.Store) { store.Labels = map[string]string{"engine": "tiflash"} })
+	s.RequireNoWrites(2 * time.Second)
 	assert.Empty(t, orders(s), "nothing is taken from the tables")
 
 	fails(s, pd.StateUp, "basic-tiflash-1")
-	s.Exist(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
+	s.WaitForInstances(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Equal(t, []string{"delete-store " + added}, orders(s))
 	s.AtRest()
@@ -57,7 +57,7 @@ func TestFL07TheOnlyStoreIsReplacedForGood(t *testing.T) {
 	s, g := failing(t, 1, v1alpha1.ReplaceOnFailover)
 	fails(s, pd.StateDown, "basic-tiflash-0")
 	id := s.StoreID("basic-tiflash-0")
-	s.Exist(stage.Patience, "basic-tiflash-1")
+	s.WaitForInstances(stage.Patience, "basic-tiflash-1")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	assert.Equal(t, []string{"delete-store " + id}, orders(s))

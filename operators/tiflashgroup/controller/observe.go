@@ -22,18 +22,18 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (observat
 		return s, err
 	}
 	reading.AskPD(r.Env, g, &s, moving)
-	if disrupts(g, s) {
-		s.StatusPorts, s.StatusPortsPending = r.stores.Look(client.ObjectKeyFromObject(g), s.WithSiblings(), r.Credentials.Among(s.Groups))
+	if mayStopStores(g, s) {
+		s.StatusPorts, s.StatusPortsPending = r.stores.Observe(client.ObjectKeyFromObject(g), s.WithSiblings(), r.Credentials.TLSForInstances(s.Groups))
 	} else {
 		r.stores.Forget(client.ObjectKeyFromObject(g))
 	}
 	return s, nil
 }
 
-// disrupts reports whether a store of the group may be about to be stopped, or has been:
+// mayStopStores reports whether a store of the group may be about to be stopped, or has been:
 // what the stores of the cluster say of themselves matters then. Nothing else is asked.
-func disrupts(g *v1alpha1.TiFlashGroup, s observation.Snapshot) bool {
-	return observation.IsProgressing(g) || slices.ContainsFunc(s.Instances, s.Lease.HeldBy)
+func mayStopStores(g *v1alpha1.TiFlashGroup, s observation.Snapshot) bool {
+	return observation.IsProgressing(g) || slices.ContainsFunc(s.Instances, s.Lease.IsHeldBy)
 }
 
 // asksPD reports whether PD can say anything of interest about a group. While

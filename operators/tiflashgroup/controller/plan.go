@@ -29,21 +29,21 @@ type groupPlan struct {
 	Labels []placement.LabelChange
 }
 
-// plan decides what to do about a TiFlashGroup. It is pure.
-func plan(g *v1alpha1.TiFlashGroup, s observation.Snapshot) (groupPlan, error) {
-	template, files, problems := render(g)
-	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g)})
+// makePlan decides what to do about a TiFlashGroup. It is pure.
+func makePlan(g *v1alpha1.TiFlashGroup, s observation.Snapshot) (groupPlan, error) {
+	template, files, problems := buildTemplate(g)
+	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: collectInputs(g), Services: renderServices(g)})
 }
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
 	members := storesOf(g, s)
-	p := groupPlan{Dependencies: gate.Of(g, s.PDGroup, s.TiKVGroups)}
-	p.Start = start(g, s, p.Dependencies)
+	p := groupPlan{Dependencies: gate.CheckDependencies(g, s.PDGroup, s.TiKVGroups)}
+	p.Start = startGate(g, s, p.Dependencies)
 	r.Gate, r.GateReason = p.Start.Result, p.Start.Reason
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
 	r.ClaimLoss = v1alpha1.HoldOnClaimLoss
-	r.Component, r.DatabaseUnknown, r.Extra = members, !members.TrustPD.Allowed(), members.ExtraMembers()
+	r.Component, r.DatabaseUnknown, r.Extra = members, !members.TrustPD.IsAllowed(), members.ExtraMembers()
 	r.Spread = members.Spread(&r.Template, g.Spec.StoreLabels)
 	r.ComponentFor = func(now pd.View) component.Component {
 		later := s
@@ -58,21 +58,21 @@ func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rend
 	}
 	p.Outcome = members.ReportFailover(step.Worst(p.Outcome, storestate.StallOnMismatch(members.Stores)))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
-		p.EnablePlacementRules = p.Dependencies.Open && storestate.TrustPD(g, s).Allowed() && !s.PD.PlacementRules && g.GetReplicas() > 0
+		p.EnablePlacementRules = p.Dependencies.Open && storestate.TrustPD(g, s).IsAllowed() && !s.PD.PlacementRules && g.GetReplicas() > 0
 		p.Labels = placement.LabelChanges(s, members.Stores, g.Spec.StoreLabels, nil)
 		p.Outcome = step.Worst(p.Outcome, placement.LabelsPending(p.Labels))
 	}
 	return p, nil
 }
 
-// start opens when the dependencies are met and PD's placement rules are on.
-func start(g *v1alpha1.TiFlashGroup, s observation.Snapshot, dependencies gate.Dependencies) gate.Dependencies {
+// startGate opens when the dependencies are met and PD's placement rules are on.
+func startGate(g *v1alpha1.TiFlashGroup, s observation.Snapshot, dependencies gate.Dependencies) gate.Dependencies {
 	if !dependencies.Open {
 		return dependencies
 	}
 	trust := storestate.TrustPD(g, s)
 	switch {
-	case !trust.Allowed():
+	case !trust.IsAllowed():
 		return gate.Dependencies{Result: gate.Result{Message: "PD has not reported whether placement rules are on: " + trust.Reason()}, Reason: storestate.DistrustReason(s)}
 	case !s.PD.PlacementRules:
 		return gate.Dependencies{Result: gate.Result{Message: "turning PD's placement rules on (replication.enable-placement-rules), which TiFlash needs"}, Reason: v1alpha1.ReasonProgressing}

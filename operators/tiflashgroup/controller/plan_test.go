@@ -45,7 +45,7 @@ func world(t *testing.T, g *v1alpha1.TiFlashGroup, n int32) observation.Snapshot
 	s.TiKVGroups[0].Status.Conditions = []metav1.Condition{is("Ready", true)}
 	fresh := *g
 	fresh.Spec.Replicas = ptr.To(n)
-	p, err := plan(&fresh, s)
+	p, err := makePlan(&fresh, s)
 	require.NoError(t, err)
 	for slot, change := range p.Instances {
 		i := change.Desired
@@ -122,7 +122,7 @@ func TestPlan(t *testing.T) {
 			if c.change != nil {
 				c.change(g, &s)
 			}
-			p, err := plan(g, s)
+			p, err := makePlan(g, s)
 			require.NoError(t, err)
 			creates := 0
 			for _, change := range p.Instances {
@@ -138,10 +138,10 @@ func TestPlan(t *testing.T) {
 			assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
 			assert.Equal(t, c.kind, p.Outcome.Kind)
 
-			status, _, _ := report(g, s, p, step.Done(), now())
+			status, _, _ := reportStatus(g, s, p, step.Done(), now())
 			for _, condition := range status.Conditions {
 				info, known := v1alpha1.LookupCondition(condition.Type)
-				assert.True(t, known && info.On(v1alpha1.KindTiFlashGroup) && info.Has(condition.Reason), "%s/%s", condition.Type, condition.Reason)
+				assert.True(t, known && info.AppliesTo(v1alpha1.KindTiFlashGroup) && info.Has(condition.Reason), "%s/%s", condition.Type, condition.Reason)
 				assert.NotEmpty(t, condition.Message)
 			}
 		})
@@ -151,7 +151,7 @@ func TestPlan(t *testing.T) {
 func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
 	g := sample()
 	s := world(t, g, 2)
-	require.Len(t, members(g, s, groupPlan{}, now()), 2)
+	require.Len(t, reportMembers(g, s, groupPlan{}, now()), 2)
 	s.PD = pd.View{Err: errors.New("no")}
-	assert.Empty(t, members(g, s, groupPlan{}, now()))
+	assert.Empty(t, reportMembers(g, s, groupPlan{}, now()))
 }

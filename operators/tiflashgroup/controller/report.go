@@ -12,27 +12,27 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
-// report computes the status of a TiFlashGroup and how the reconcile ends. It is
+// reportStatus computes the status of a TiFlashGroup and how the reconcile ends. It is
 // pure.
-func report(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiFlashGroupStatus, *conditions.Set, step.Outcome) {
+func reportStatus(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiFlashGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.TiFlashGroupStatus{}
-	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
+	p.Dependencies.SetCondition("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
 	matches := storesOf(g, s).Stores
 	store.PutHealth(g, s, matches, p.Start, set)
 	store.PutHolding(g, s, matches, set)
 	status.Stores = g.Status.Stores
-	if storestate.TrustPD(g, s).Allowed() || len(s.Instances) == 0 {
+	if storestate.TrustPD(g, s).IsAllowed() || len(s.Instances) == 0 {
 		status.Stores = storestate.Statuses(matches)
 	}
-	serving, unsure := store.Serves(g, s, set, now)
+	serving, unsure := store.IsServing(g, s, set, now)
 	p.Outcome = groupstatus.WithDeadline(g, p.Outcome, unsure)
 	status.GroupStatus = groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)
 	return status, set, step.Worst(outcome, p.Outcome)
 }
 
-// members reports every Instance's store as PD lists it. While PD cannot be
+// reportMembers reports every Instance's store as PD lists it. While PD cannot be
 // asked nothing new is known, and what was reported last is left standing.
-func members(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
+func reportMembers(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
 	return storestate.Members(storesOf(g, s).Stores, p.Drained, p.Waiting, now)
 }

@@ -38,9 +38,9 @@ func storesOf(g *v1alpha1.TiFlashGroup, s observation.Snapshot) stores {
 // no table wants more replicas than would be left (FL-05).
 func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove {
-		return c.Removable(d.Instance)
+		return c.MayRemove(d.Instance)
 	}
-	return verdict.All(c.OthersWork(d.Instance), c.othersServe(d.Instance))
+	return verdict.RequireAll(c.OthersWork(d.Instance), c.othersServe(d.Instance))
 }
 
 // AllowsNow implements component.Component.
@@ -50,30 +50,30 @@ func (stores) AllowsNow(component.Disruption) verdict.Verdict { return verdict.A
 // the one to be stopped says so too: what is pending may be what fixes
 // both. One without regions does not matter once PD knows which lie where.
 func (c stores) othersServe(stopped *v1alpha1.Instance) verdict.Verdict {
-	if c.idles(stopped) {
+	if c.reportsNotServing(stopped) {
 		return verdict.Allow()
 	}
 	informed := c.regions(stopped) > 0
 	for _, other := range c.Snapshot.WithSiblings() {
-		if other.Name != stopped.Name && c.idles(other) && (!informed || c.regions(other) > 0) {
-			return verdict.Refusef("the store of Instance %s says %q and not %s: %s", other.Name, c.Snapshot.StatusPorts[other.Name].State, statusport.Running, c.logs(other))
+		if other.Name != stopped.Name && c.reportsNotServing(other) && (!informed || c.regions(other) > 0) {
+			return verdict.Refusef("the store of Instance %s says %q and not %s: %s", other.Name, c.Snapshot.StatusPorts[other.Name].State, statusport.Running, c.logsCommand(other))
 		}
 	}
 	return verdict.Allow()
 }
 
-// idles reports whether a store says that it does not serve. One that says nothing does
+// reportsNotServing reports whether a store says that it does not serve. One that says nothing does
 // not say so.
-func (c stores) idles(i *v1alpha1.Instance) bool {
-	said, asked := c.said(i)
+func (c stores) reportsNotServing(i *v1alpha1.Instance) bool {
+	said, asked := c.statusAnswer(i)
 	return asked && said.Err == nil && said.State != "" && said.State != statusport.Running
 }
 
-// said is what the running process of an Instance, of whatever group, said of its
+// statusAnswer is what the running process of an Instance, of whatever group, said of its
 // store, and whether it was asked.
-func (c stores) said(i *v1alpha1.Instance) (member.StatusPortAnswer, bool) {
+func (c stores) statusAnswer(i *v1alpha1.Instance) (member.StatusPortAnswer, bool) {
 	said, asked := c.Snapshot.StatusPorts[i.Name]
-	return said, asked && said.By(i)
+	return said, asked && said.IsFrom(i)
 }
 
 // regions counts those on the store of an Instance of whatever group, which is recorded
@@ -87,8 +87,8 @@ func (c stores) regions(i *v1alpha1.Instance) int {
 	return 0
 }
 
-// logs is the command that shows why a store does not serve.
-func (c stores) logs(i *v1alpha1.Instance) string {
+// logsCommand is the command that shows why a store does not serve.
+func (c stores) logsCommand(i *v1alpha1.Instance) string {
 	return fmt.Sprintf("kubectl -n %s logs %s --all-containers --tail=20", c.Group.GetNamespace(), i.Name)
 }
 
@@ -103,26 +103,26 @@ func (c stores) logs(i *v1alpha1.Instance) string {
 // network would end every update. PD's word counts at once where the store does not tell.
 func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Preparation {
 	p := c.Component.Recover(i, held)
-	s := c.Listed(i)
+	s := c.ListedStore(i)
 	since, ready := member.ReadySince(i)
 	if !p.Ready || s == nil || s.State != pd.StateUp || !ready {
 		return p
 	}
-	said, asked := c.said(i)
+	said, asked := c.statusAnswer(i)
 	left := since.Add(silence).Sub(c.Snapshot.Now)
 	switch {
-	case c.idles(i):
-		return recovering(statusports.AskAgain, "store %s of Instance %s says %q after its restart, and others wait until it says %s: %s", s.ID, i.Name, said.State, statusport.Running, c.logs(i))
+	case c.reportsNotServing(i):
+		return waitForRecovery(statusports.AskAgain, "store %s of Instance %s says %q after its restart, and others wait until it says %s: %s", s.ID, i.Name, said.State, statusport.Running, c.logsCommand(i))
 	case !asked: // it is by now, and answers or does not in a moment
-		return recovering(statusports.AskAgain, "store %s of Instance %s is being asked whether it serves after its restart", s.ID, i.Name)
+		return waitForRecovery(statusports.AskAgain, "store %s of Instance %s is being asked whether it serves after its restart", s.ID, i.Name)
 	case said.Err == nil, left <= 0:
 		return p
 	}
-	return recovering(min(statusports.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logs(i))
+	return waitForRecovery(min(statusports.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logsCommand(i))
 }
 
-// recovering returns a Preparation that waits for what a store says.
-func recovering(again time.Duration, format string, args ...any) component.Preparation {
+// waitForRecovery returns a Preparation that waits for what a store says.
+func waitForRecovery(again time.Duration, format string, args ...any) component.Preparation {
 	return component.Preparation{Wait: step.Wait("status port", again, v1alpha1.ReasonRecovering, fmt.Sprintf(format, args...))}
 }
 

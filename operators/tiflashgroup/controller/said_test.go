@@ -93,28 +93,28 @@ func (v *voice) count(namespace string) (n int) {
 func TestFL06TheNextStoreIsStoppedWhenTheOneBeforeSaysRunning(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 2)
-	s.Still(time.Second)
+	s.RequireNoWrites(time.Second)
 	before := voices.count(s.Namespace)
-	s.Still(2 * time.Second)
+	s.RequireNoWrites(2 * time.Second)
 	assert.Equal(t, before, voices.count(s.Namespace), "nobody is asked at rest")
 
 	first := s.Key("basic-tiflash-0")
-	s.Store(first.Name, func(store *pd.Store) { store.Regions = 5 })
+	s.ChangeStore(first.Name, func(store *pd.Store) { store.Regions = 5 })
 	voices.sayNext(s.Instance(first.Name), "Idle")
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
-	s.Says(g, v1alpha1.ReasonRecovering, fmt.Sprintf("store %s of Instance basic-tiflash-0 says \"Idle\" after its restart, and others wait until it says Running: kubectl -n %s logs basic-tiflash-0 ", s.StoreID(first.Name), s.Namespace))
+	s.WaitForMessage(g, v1alpha1.ReasonRecovering, fmt.Sprintf("store %s of Instance basic-tiflash-0 says \"Idle\" after its restart, and others wait until it says Running: kubectl -n %s logs basic-tiflash-0 ", s.StoreID(first.Name), s.Namespace))
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	s.Still(3 * time.Second)
-	assert.Equal(t, []string{"basic-tiflash-0"}, s.Stopped())
+	s.RequireNoWrites(3 * time.Second)
+	assert.Equal(t, []string{"basic-tiflash-0"}, s.StoppedInstances())
 	assert.NotEmpty(t, s.Holder())
 
 	voices.say(first, "mute")
-	s.Says(g, v1alpha1.ReasonRecovering, "does not say whether it serves after its restart, and PD's word for it counts 1m0s after its pod became ready (no answer in time): kubectl -n ")
-	assert.Equal(t, []string{"basic-tiflash-0"}, s.Stopped())
+	s.WaitForMessage(g, v1alpha1.ReasonRecovering, "does not say whether it serves after its restart, and PD's word for it counts 1m0s after its pod became ready (no answer in time): kubectl -n ")
+	assert.Equal(t, []string{"basic-tiflash-0"}, s.StoppedInstances())
 
 	voices.say(first, statusport.Running)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	assert.Equal(t, []string{"basic-tiflash-0", "basic-tiflash-1"}, s.Stopped())
+	assert.Equal(t, []string{"basic-tiflash-0", "basic-tiflash-1"}, s.StoppedInstances())
 	s.AtRest()
 }
 
@@ -124,16 +124,16 @@ func TestFL06AStoreThatNeverRunsCanBeRestarted(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 2)
 	for _, i := range s.Instances() {
-		s.Store(i.Name, func(store *pd.Store) { store.Regions = 5 })
+		s.ChangeStore(i.Name, func(store *pd.Store) { store.Regions = 5 })
 		voices.sayNext(i, "Ready")
 	}
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
-	s.Says(g, v1alpha1.ReasonRecovering, "basic-tiflash-0 says \"Ready\" after its restart")
+	s.WaitForMessage(g, v1alpha1.ReasonRecovering, "basic-tiflash-0 says \"Ready\" after its restart")
 	s.Edit(g, func() { g.Spec.ProxyConfig = "" })
-	require.Eventually(t, func() bool { return slices.Equal(s.Stopped(), []string{"basic-tiflash-0", "basic-tiflash-0"}) }, stage.Patience, stage.Tick)
+	require.Eventually(t, func() bool { return slices.Equal(s.StoppedInstances(), []string{"basic-tiflash-0", "basic-tiflash-0"}) }, stage.Patience, stage.Tick)
 	voices.say(s.Key("basic-tiflash-0"), statusport.Running)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	assert.Len(t, s.Stopped(), 2, "the other one was not touched")
+	assert.Len(t, s.StoppedInstances(), 2, "the other one was not touched")
 	s.AtRest()
 }
 
@@ -142,16 +142,16 @@ func TestFL06NoStoreIsStoppedBesideOneThatDoesNotServe(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 2)
 	for _, i := range s.Instances() {
-		s.Store(i.Name, func(store *pd.Store) { store.Regions = 5 })
+		s.ChangeStore(i.Name, func(store *pd.Store) { store.Regions = 5 })
 	}
 	voices.say(s.Key("basic-tiflash-1"), "Stopping")
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
 	// The one that does not serve is restarted first, although it is not its turn.
-	s.Says(g, v1alpha1.ReasonRecovering, "basic-tiflash-1 says \"Stopping\" after its restart")
-	assert.Equal(t, []string{"basic-tiflash-1"}, s.Stopped())
+	s.WaitForMessage(g, v1alpha1.ReasonRecovering, "basic-tiflash-1 says \"Stopping\" after its restart")
+	assert.Equal(t, []string{"basic-tiflash-1"}, s.StoppedInstances())
 	voices.say(s.Key("basic-tiflash-1"), statusport.Running)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	assert.Equal(t, []string{"basic-tiflash-1", "basic-tiflash-0"}, s.Stopped())
+	assert.Equal(t, []string{"basic-tiflash-1", "basic-tiflash-0"}, s.StoppedInstances())
 	s.AtRest()
 }
 

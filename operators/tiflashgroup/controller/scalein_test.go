@@ -29,7 +29,7 @@ func serving(t *testing.T, replicas int32) (*stage.Stage, *v1alpha1.TiFlashGroup
 		s.PD.Register(address + ".kv-peer.elsewhere.svc:20160")
 	}
 	for _, i := range s.Instances() {
-		s.Store(i.Name, func(store *pd.Store) { store.Labels = map[string]string{"engine": "tiflash"} })
+		s.ChangeStore(i.Name, func(store *pd.Store) { store.Labels = map[string]string{"engine": "tiflash"} })
 	}
 	return s, g
 }
@@ -43,11 +43,11 @@ func TestFL04ATiFlashGivesItsRegionsAwayBeforeItsInstanceGoes(t *testing.T) {
 	t.Parallel()
 	s, g := serving(t, 2)
 	s.PD.Change(func(v *pd.View) { v.Rules = []pd.Rule{table(1)} })
-	s.PD.Slow(1 << 20)
-	s.Store("basic-tiflash-1", func(store *pd.Store) { store.Regions = 7 })
+	s.PD.DelayRemoval(1 << 20)
+	s.ChangeStore("basic-tiflash-1", func(store *pd.Store) { store.Regions = 7 })
 	id := s.StoreID("basic-tiflash-1")
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](1) })
-	s.Says(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tiflash-1 (spec.replicas is 1) is Offline and has 7 regions left")
+	s.WaitForMessage(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tiflash-1 (spec.replicas is 1) is Offline and has 7 regions left")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
 	// It is taken back, and done then.
@@ -55,14 +55,14 @@ func TestFL04ATiFlashGivesItsRegionsAwayBeforeItsInstanceGoes(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 	assert.Equal(t, []string{"delete-store " + id, "restore " + id}, orders(s))
-	assert.Empty(t, s.Stopped())
-	s.PD.Slow(1)
+	assert.Empty(t, s.StoppedInstances())
+	s.PD.DelayRemoval(1)
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](1) })
-	s.Exist(stage.Patience, "basic-tiflash-0")
+	s.WaitForInstances(stage.Patience, "basic-tiflash-0")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.AtRest()
-	s.Still(time.Second)
+	s.RequireNoWrites(time.Second)
 }
 
 func TestFL05ATableThatNeedsTheReplicasRefusesAScaleIn(t *testing.T) {
@@ -70,16 +70,16 @@ func TestFL05ATableThatNeedsTheReplicasRefusesAScaleIn(t *testing.T) {
 	s, g := serving(t, 2)
 	s.PD.Change(func(v *pd.View) { v.Rules = []pd.Rule{table(2)} })
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](1) })
-	s.Says(g, v1alpha1.ReasonScaleInRefused, "the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1")
+	s.WaitForMessage(g, v1alpha1.ReasonScaleInRefused, "the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 2)
 	assert.Empty(t, orders(s))
 	s.AtRest()
-	s.Still(time.Second)
+	s.RequireNoWrites(time.Second)
 
 	// The owner lowers it, and nobody has to touch the group.
 	s.PD.Change(func(v *pd.View) { v.Rules = []pd.Rule{table(1)} })
-	s.Exist(stage.Patience, "basic-tiflash-0")
+	s.WaitForInstances(stage.Patience, "basic-tiflash-0")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }

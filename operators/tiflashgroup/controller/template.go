@@ -23,22 +23,22 @@ const (
 	graceSeconds = 60
 )
 
-// ports returns TiFlash's ports.
-func ports() []workload.Port {
+// renderPorts returns TiFlash's ports.
+func renderPorts() []workload.Port {
 	return []workload.Port{
 		{Name: "flash", Number: v1alpha1.PortTiFlash}, {Name: "proxy", Number: v1alpha1.PortTiFlashProxy},
 		{Name: "metrics", Number: v1alpha1.PortTiFlashMetrics}, {Name: "proxy-status", Number: v1alpha1.PortTiFlashProxyState},
 	}
 }
 
-// services returns the group's only Service, which gives the stores their
+// renderServices returns the group's only Service, which gives the stores their
 // names: whatever talks to TiFlash learns its address from PD.
-func services(g *v1alpha1.TiFlashGroup) []*corev1.Service {
-	return []*corev1.Service{workload.PeerService(g, ports())}
+func renderServices(g *v1alpha1.TiFlashGroup) []*corev1.Service {
+	return []*corev1.Service{workload.PeerService(g, renderPorts())}
 }
 
-// inputs returns the part of the spec that a member is rendered from.
-func inputs(g *v1alpha1.TiFlashGroup) any {
+// collectInputs returns the part of the spec that a member is rendered from.
+func collectInputs(g *v1alpha1.TiFlashGroup) any {
 	inputs := map[string]any{"proxyConfig": g.Spec.ProxyConfig, "logTailer": g.Spec.LogTailer}
 	maps.Copy(inputs, workload.TLSInputs(g))
 	return rollout.Inputs(g, inputs)
@@ -47,9 +47,9 @@ func inputs(g *v1alpha1.TiFlashGroup) any {
 // dataPath returns where the n-th data volume is mounted.
 func dataPath(n int) string { return fmt.Sprintf("/data%d", n) }
 
-// render renders the pod and the configuration files of a member.
-func render(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
-	c, problems := config(g)
+// buildTemplate renders the pod and the configuration files of a member.
+func buildTemplate(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
+	c, problems := renderConfig(g)
 	problems = append(problems, placement.CheckLabels(g.Spec.StoreLabels)...)
 	tailers, more := logTailers(g, c.logs)
 	problems = append(problems, more...)
@@ -70,7 +70,7 @@ func render(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string
 			fmt.Sprintf("--flash.proxy.advertise-addr=%s:%d", host, v1alpha1.PortTiFlashProxy),
 			fmt.Sprintf("--flash.proxy.advertise-status-addr=%s:%d", host, v1alpha1.PortTiFlashProxyState),
 		},
-		Ports:     ports(),
+		Ports:     renderPorts(),
 		DataPath:  dataPath,
 		ConfigDir: configDir,
 		ConfigMap: configMap,
@@ -175,10 +175,10 @@ type configuration struct {
 	logs  []logFile
 }
 
-// config renders tiflash.toml and proxy.toml: the user's with the operator's
+// renderConfig renders tiflash.toml and proxy.toml: the user's with the operator's
 // keys put in. All members share them.
-func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
-	secured, proxySecured := security(g)
+func renderConfig(g *v1alpha1.TiFlashGroup) (configuration, []string) {
+	secured, proxySecured := renderSecurity(g)
 	flash, problems := tomlconfig.ParseUser("spec.config", g.Spec.Config, slices.Concat(ownedKeys(), slices.Sorted(maps.Keys(secured))))
 	proxy, more := tomlconfig.ParseUser("spec.proxyConfig", g.Spec.ProxyConfig, slices.Concat(ownedProxyKeys(), slices.Sorted(maps.Keys(proxySecured))))
 	if problems = append(problems, more...); len(problems) > 0 {
@@ -204,7 +204,7 @@ func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 		{container: "serverlog", key: "logger.log", path: logDir + "/server.log"},
 		{container: "errorlog", key: "logger.errorlog", path: logDir + "/error.log"},
 	} {
-		switch own := logger(flash, log.key).(type) {
+		switch own := loggerValue(flash, log.key).(type) {
 		case nil:
 			operator[log.key] = log.path
 		case string:
@@ -228,9 +228,9 @@ func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 	return c, problems
 }
 
-// security is what tiflash.toml and proxy.toml have of TLS, none without: the one is for
+// renderSecurity is what tiflash.toml and proxy.toml have of TLS, none without: the one is for
 // TiFlash's own port and that of its metrics, the other for those of the proxy.
-func security(g *v1alpha1.TiFlashGroup) (flash, proxy map[string]any) {
+func renderSecurity(g *v1alpha1.TiFlashGroup) (flash, proxy map[string]any) {
 	if g.GetTLS() == nil {
 		return nil, nil
 	}
@@ -243,9 +243,9 @@ func security(g *v1alpha1.TiFlashGroup) (flash, proxy map[string]any) {
 	return flash, proxy
 }
 
-// logger returns what the user says of a key of the table logger, nil if
+// loggerValue returns what the user says of a key of the table logger, nil if
 // nothing.
-func logger(flash tomlconfig.Tree, key string) any {
+func loggerValue(flash tomlconfig.Tree, key string) any {
 	table, ok := flash["logger"].(map[string]any)
 	if !ok {
 		return nil

@@ -29,15 +29,15 @@ func sample() *v1alpha1.TiFlashGroup {
 }
 
 func TestRenderedPodIsTheRecordedOne(t *testing.T) {
-	template, files, problems := render(sample())
+	template, files, problems := buildTemplate(sample())
 	require.Empty(t, problems)
-	golden.JSON(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
+	golden.CompareJSON(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": renderServices(sample())})
 }
 
 // FL-08: no init container rewrites a file: what differs between members is on
 // the command line.
 func TestFL08MembersShareTheirFiles(t *testing.T) {
-	template, files, problems := render(sample())
+	template, files, problems := buildTemplate(sample())
 	require.Empty(t, problems)
 	assert.Empty(t, template.Spec.InitContainers)
 	main := template.Spec.Containers[0]
@@ -60,7 +60,7 @@ func TestFL08MembersShareTheirFiles(t *testing.T) {
 func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 	g := sample()
 	g.Spec.ClusterDomain = "k8s.example.com"
-	template, files, problems := render(g)
+	template, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
 	assert.Equal(t, []string{
 		"--flash.service_addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:3930",
@@ -73,9 +73,9 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 // U 15: nothing listens at IPv4 addresses only, and nothing else is different.
 func TestPreferIPv6ListensEverywhere(t *testing.T) {
 	g := sample()
-	before, filesBefore, _ := render(g)
+	before, filesBefore, _ := buildTemplate(g)
 	g.Spec.PreferIPv6 = true
-	template, files, problems := render(g)
+	template, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
 	assert.Equal(t, before.Spec.Containers[0].Args, template.Spec.Containers[0].Args)
 	tree, err := tomlconfig.Parse("tiflash.toml", files["tiflash.toml"])
@@ -90,7 +90,7 @@ func TestPreferIPv6ListensEverywhere(t *testing.T) {
 	assert.Equal(t, filesBefore["proxy.toml"], files["proxy.toml"])
 
 	g.Spec.Config = "listen_host = \"fd00::7\"\n"
-	_, files, problems = render(g)
+	_, files, problems = buildTemplate(g)
 	require.Empty(t, problems)
 	assert.Contains(t, files["tiflash.toml"], "listen_host = 'fd00::7'", "the user's own word")
 }
@@ -100,7 +100,7 @@ func TestFL02EveryDataVolumeHoldsData(t *testing.T) {
 	g.Spec.Volumes = append(g.Spec.Volumes,
 		v1alpha1.Volume{Name: "scratch", Mounts: []v1alpha1.VolumeMount{{MountPath: "/scratch"}}},
 		v1alpha1.Volume{Name: "third"})
-	template, files, problems := render(g)
+	template, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
 	tree, err := tomlconfig.Parse("tiflash.toml", files["tiflash.toml"])
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestFL02EveryDataVolumeHoldsData(t *testing.T) {
 
 func TestFL03LogsArePrintedBySidecars(t *testing.T) {
 	commands := func(g *v1alpha1.TiFlashGroup) map[string][]string {
-		template, _, problems := render(g)
+		template, _, problems := buildTemplate(g)
 		require.Empty(t, problems)
 		out := map[string][]string{}
 		for _, c := range template.Spec.Containers[1:] {
@@ -148,14 +148,14 @@ func TestFL03OwnedKeysAreRefused(t *testing.T) {
 	for _, key := range ownedKeys() {
 		g := sample()
 		g.Spec.Config = key + " = \"x\""
-		_, _, problems := render(g)
+		_, _, problems := buildTemplate(g)
 		require.Len(t, problems, 1, key)
 		assert.Contains(t, problems[0], `spec.config: key "`+key+`" is set by the operator`)
 	}
 	for _, key := range ownedProxyKeys() {
 		g := sample()
 		g.Spec.ProxyConfig = key + " = \"x\""
-		_, _, problems := render(g)
+		_, _, problems := buildTemplate(g)
 		require.Len(t, problems, 1, key)
 		assert.Contains(t, problems[0], `spec.proxyConfig: key "`+key+`" is set by the operator`)
 	}
@@ -177,7 +177,7 @@ func TestMistakesInTheFilesAreNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := sample()
 			c.change(g)
-			_, _, problems := render(g)
+			_, _, problems := buildTemplate(g)
 			require.Len(t, problems, 1)
 			assert.Contains(t, problems[0], c.part)
 		})
@@ -188,7 +188,7 @@ func TestOnlyWhatMembersAreMadeOfIsInput(t *testing.T) {
 	text := func(change func(*v1alpha1.TiFlashGroup)) string {
 		g := sample()
 		change(g)
-		raw, err := json.Marshal(inputs(g))
+		raw, err := json.Marshal(collectInputs(g))
 		require.NoError(t, err)
 		return string(raw)
 	}
@@ -201,22 +201,22 @@ func TestOnlyWhatMembersAreMadeOfIsInput(t *testing.T) {
 func TestSEC01TiFlashSpeaksTLS(t *testing.T) {
 	g := sample()
 	g.Spec.TLS = &v1alpha1.TLS{}
-	template, files, problems := render(g)
+	template, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
-	golden.JSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": inputs(g)})
+	golden.CompareJSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": collectInputs(g)})
 
 	g.Spec.Config, g.Spec.ProxyConfig = g.Spec.Config+"[security]\nca_path = '/mine'\n", "[security]\nca-path = '/mine'"
-	_, _, problems = render(g)
+	_, _, problems = buildTemplate(g)
 	assert.Len(t, problems, 2, "they are the operator's to set")
 	g.Spec.TLS = nil
-	_, _, problems = render(g)
+	_, _, problems = buildTemplate(g)
 	assert.Empty(t, problems, "without spec.tls they are not")
 }
 
 func TestSEC01TiFlashLetsCertainNamesConnect(t *testing.T) {
 	g := sample()
 	g.Spec.TLS = &v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}}
-	_, files, problems := render(g)
+	_, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
 	assert.Contains(t, files[configFile], "cert_allowed_cn = ['a', 'b']")
 	assert.Contains(t, files[proxyFile], "cert-allowed-cn = ['a', 'b']")

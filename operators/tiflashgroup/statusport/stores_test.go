@@ -75,21 +75,21 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		defer cancel()
 		m := statusports.New(ctx, p.ask, statusport.IsFinal, time.Now)
 		key, all := types.NamespacedName{Namespace: "shop", Name: "flash"}, stores(4) // the third does not tell
-		said, pending := m.Look(key, all, openly)
+		said, pending := m.Observe(key, all, openly)
 		assert.Empty(t, said)
 		assert.True(t, pending)
 		synctest.Wait()
 		assert.Len(t, m.Answers(), 3, "the group is woken up")
-		said, pending = m.Look(key, all, openly)
+		said, pending = m.Observe(key, all, openly)
 		assert.True(t, pending, "one has not answered")
 		assert.Equal(t, "Running", said["flash-0"].State)
-		assert.True(t, said["flash-0"].By(all[0]))
+		assert.True(t, said["flash-0"].IsFrom(all[0]))
 		assert.Equal(t, "Idle", said["flash-1"].State)
 		assert.Empty(t, said["flash-2"].State)
 
 		<-time.After(statusports.Patience)
 		synctest.Wait()
-		said, pending = m.Look(key, all, openly)
+		said, pending = m.Observe(key, all, openly)
 		assert.False(t, pending)
 		require.Error(t, said["flash-3"].Err)
 		synctest.Wait()
@@ -100,27 +100,27 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 			<-m.Answers()
 		}
 		<-time.After(statusports.Patience)
-		m.Look(key, all, openly)
+		m.Observe(key, all, openly)
 		synctest.Wait()
 		assert.Empty(t, m.Answers(), "what is said again wakes nobody")
 
 		// Another process says nothing before it was asked.
 		p.say("10.0.0.2", "Running")
 		all[1].Status.PodUID = "another"
-		said, pending = m.Look(key, all, openly)
+		said, pending = m.Observe(key, all, openly)
 		assert.True(t, pending)
 		assert.NotContains(t, said, "flash-1")
 		synctest.Wait()
-		said, _ = m.Look(key, all, openly)
+		said, _ = m.Observe(key, all, openly)
 		assert.Equal(t, "Running", said["flash-1"].State)
-		assert.True(t, said["flash-1"].By(all[1]))
+		assert.True(t, said["flash-1"].IsFrom(all[1]))
 
 		// One whose pod is not ready is not asked, and one of a forgotten group again.
 		all[0].Status.Conditions[0].Status = metav1.ConditionFalse
-		said, _ = m.Look(key, all, openly)
+		said, _ = m.Observe(key, all, openly)
 		assert.NotContains(t, said, "flash-0")
 		m.Forget(key)
-		said, _ = m.Look(key, all[1:2], openly)
+		said, _ = m.Observe(key, all[1:2], openly)
 		assert.Empty(t, said)
 		synctest.Wait()
 		assert.Equal(t, 1, p.asked["10.0.0.1"])
@@ -140,20 +140,20 @@ func TestFL06TheStatusPortIsAskedAsTiFlashWantsIt(t *testing.T) {
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}}
 	server.Start()
 	defer server.Close()
-	state, err := statusport.HTTP(t.Context(), host)
+	state, err := statusport.ReadState(t.Context(), host)
 	require.NoError(t, err)
 	assert.Equal(t, "Ready", state)
 	assert.Equal(t, "GET /tiflash/store-status", path)
 	said = "AKIA0123456789"
-	state, err = statusport.HTTP(t.Context(), host)
+	state, err = statusport.ReadState(t.Context(), host)
 	require.EqualError(t, err, "get http://"+host+":20292/tiflash/store-status: the answer is not a store's state", "it is not repeated")
 	assert.Empty(t, state)
 	said, status = "Ready\n", http.StatusNotFound
-	state, err = statusport.HTTP(t.Context(), host)
+	state, err = statusport.ReadState(t.Context(), host)
 	require.NoError(t, err, "a version that does not tell")
 	assert.Empty(t, state)
 	status = http.StatusServiceUnavailable
-	_, err = statusport.HTTP(t.Context(), host)
+	_, err = statusport.ReadState(t.Context(), host)
 	require.EqualError(t, err, "get http://"+host+":20292/tiflash/store-status: 503 Service Unavailable")
 }
 
@@ -161,10 +161,10 @@ func TestSEC01AStoreIsAskedOverTLSByTheCertificateOfItsCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, got := &tls.Config{MinVersion: tls.VersionTLS12}, make(chan *tls.Config, 2)
 		m := statusports.New(t.Context(), func(ctx context.Context, _ string) (string, error) {
-			got <- httpclient.TLSOf(ctx)
+			got <- httpclient.TLSFromContext(ctx)
 			return statusport.Running, nil
 		}, statusport.IsFinal, time.Now)
-		m.Look(types.NamespacedName{Name: "flash"}, stores(2), func(i *v1alpha1.Instance) *tls.Config {
+		m.Observe(types.NamespacedName{Name: "flash"}, stores(2), func(i *v1alpha1.Instance) *tls.Config {
 			return map[string]*tls.Config{"flash-0": config}[i.Name]
 		})
 		synctest.Wait()

@@ -18,7 +18,7 @@ import (
 func (r *steps) act(ctx context.Context, g *v1alpha1.TiKVGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
 	children := execution.Act(ctx, r.Env, g, s, p.Plan)
 	for _, order := range p.Flushes {
-		order.TLS = r.Credentials.Members(g)
+		order.TLS = r.Credentials.TLSForMembers(g)
 		r.stores.Begin(order)
 	}
 	labels := store.SetLabels(ctx, r.Env, g, p.Labels)
@@ -26,9 +26,9 @@ func (r *steps) act(ctx context.Context, g *v1alpha1.TiKVGroup, s observation.Sn
 	return step.Worst(children, labels, given)
 }
 
-// tell says how a store's log backups were written out. That it failed keeps
+// recordFlush says how a store's log backups were written out. That it failed keeps
 // nothing from going on; that there are none is not worth a word.
-func (r *steps) tell(o logbackup.Order, backups int, err error) {
+func (r *steps) recordFlush(o logbackup.Order, backups int, err error) {
 	switch {
 	case err != nil:
 		r.Recorder.Eventf(o.Group, nil, corev1.EventTypeWarning, "LogBackupNotFlushed", "FlushLogBackups", "Store %s (Instance %s) is restarted although its log backups were not written out: %s", o.StoreID, o.Instance, err)

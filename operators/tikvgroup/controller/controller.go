@@ -47,8 +47,8 @@ func Definition() operator.Definition {
 }
 
 func newSteps(ctx context.Context, env operator.Env, api settings.API) *steps {
-	r := &steps{Env: env, members: settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now).Over(env.Credentials.Members)}
-	r.stores = logbackup.New(ctx, logbackup.GRPC, r.tell)
+	r := &steps{Env: env, members: settings.NewMembers(statusport.SettingsTable(), api, settings.RunInBackground(ctx), env.Now).WithTLS(env.Credentials.TLSForMembers)}
+	r.stores = logbackup.New(ctx, logbackup.FlushNow, r.recordFlush)
 	return r
 }
 
@@ -57,14 +57,14 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiKVGroup, observatio
 		Kind:     v1alpha1.KindTiKVGroup,
 		StatusOf: func(g *v1alpha1.TiKVGroup) *v1alpha1.TiKVGroupStatus { return &g.Status },
 		Observe:  r.observe,
-		Pending:  pending,
+		Pending:  waitForAnswers,
 		Plan:     r.decide,
 		Act:      r.act,
 		Report: func(g *v1alpha1.TiKVGroup, s observation.Snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiKVGroupStatus] {
-			status, set, end := report(g, s, p, acted, now)
-			return execution.Findings[v1alpha1.TiKVGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end}
+			status, set, end := reportStatus(g, s, p, acted, now)
+			return execution.Findings[v1alpha1.TiKVGroupStatus]{Status: status, Set: set, Members: reportMembers(g, s, p, now), Changes: p.Changes, End: end}
 		},
-		Forget: func(group types.NamespacedName) { r.holds.put(group, observation.Hold{}) },
+		Forget: func(group types.NamespacedName) { r.holds.set(group, observation.Hold{}) },
 		AsksPD: asksPD,
 		Watch: func(b *builder.Builder) *builder.Builder {
 			return b.WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{}))
@@ -72,8 +72,8 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiKVGroup, observatio
 	}
 }
 
-// pending waits for the first answers of PD and of the stores.
-func pending(s observation.Snapshot) step.Outcome {
+// waitForAnswers waits for the first answers of PD and of the stores.
+func waitForAnswers(s observation.Snapshot) step.Outcome {
 	switch {
 	case s.PDPending:
 		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked")
@@ -86,13 +86,13 @@ func pending(s observation.Snapshot) step.Outcome {
 // decide plans, and asks PD for what the plan cannot go on without: it is too much to
 // be asked for at any other moment.
 func (r *steps) decide(ctx context.Context, g *v1alpha1.TiKVGroup, s *observation.Snapshot) (groupPlan, error) {
-	p, err := plan(g, *s)
+	p, err := makePlan(g, *s)
 	if err == nil && p.Question != nil {
 		s.Answer = reading.AskQuestion(ctx, r.Env, g, *p.Question)
-		p, err = plan(g, *s)
+		p, err = makePlan(g, *s)
 	}
 	if err == nil {
-		r.holds.put(types.NamespacedName{Namespace: g.Namespace, Name: g.Name}, p.Hold)
+		r.holds.set(types.NamespacedName{Namespace: g.Namespace, Name: g.Name}, p.Hold)
 	}
 	return p, err
 }

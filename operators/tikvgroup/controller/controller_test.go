@@ -47,7 +47,7 @@ func running(t *testing.T, replicas int32) (*stage.Stage, *v1alpha1.TiKVGroup) {
 	t.Helper()
 	s := rig.Stage(t)
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
 	s.PlayStores("basic-tikv", v1alpha1.PortTiKV)
 	g := newGroup(s, "basic-tikv", replicas)
 	s.Create(g)
@@ -67,16 +67,16 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), stage.Waiting())
+	s.WriteGroupStatus(s.PDGroup(), stage.WaitingOutcome())
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 		return strings.HasPrefix(c.Message, "PDGroup basic-pd is not Ready yet: kubectl ")
 	}, stage.Patience, 20*time.Millisecond)
-	s.Exist(time.Second)
+	s.WaitForInstances(time.Second)
 
 	s.PlayStores("basic-tikv", v1alpha1.PortTiKV)
-	s.Say(s.PDGroup(), step.Done())
-	s.Exist(time.Second, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
+	s.WaitForInstances(time.Second, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
@@ -93,11 +93,11 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 		assert.Equal(t, v1alpha1.HoldOnClaimLoss, i.Spec.ClaimLoss)
 	}
 	polls := s.PD.Polls()
-	s.Still(2 * time.Second)
+	s.RequireNoWrites(2 * time.Second)
 	assert.LessOrEqual(t, s.PD.Polls()-polls, 1, "PD is polled slowly once nothing moves")
 
 	// PD's loss of Ready tears nothing down and is named.
-	s.Say(s.PDGroup(), stage.Waiting())
+	s.WriteGroupStatus(s.PDGroup(), stage.WaitingOutcome())
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](4) })
@@ -110,7 +110,7 @@ func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + s.Namespace, Labels: map[string]string{
 		corev1.LabelTopologyZone: "z1", corev1.LabelHostname: "h1"}}}
 	s.Create(node)
@@ -144,7 +144,7 @@ func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 
 	s.PD.Refuse(errors.New("label refused"))
 	s.Edit(g, func() { g.Spec.StoreLabels["disk"] = "hdd"; g.Spec.Replicas = ptr.To[int32](2) })
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1")
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRequestFailed)
 	assert.Contains(t, c.Message, "label refused")
 	s.PD.Refuse(nil)
@@ -186,13 +186,13 @@ func TestKV02AnotherStoreAtTheAddressIsNotAdopted(t *testing.T) {
 func TestLeaderChangeAndSilenceOfPDChangeNoMember(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 3)
-	s.PD.State(pd.StateDisconnected)
+	s.PD.SetState(pd.StateDisconnected)
 	require.Eventually(t, func() bool {
 		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Stores[0].State == pd.StateDisconnected
 	}, stage.Patience, 20*time.Millisecond, "the new state is shown")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
-	s.PD.State(pd.StateUp)
+	s.PD.SetState(pd.StateUp)
 
 	s.PD.Change(func(v *pd.View) { v.Err = errors.New("PD is asleep") })
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionUnknown, v1alpha1.ReasonPDUnreachable)
@@ -205,7 +205,7 @@ func TestLeaderChangeAndSilenceOfPDChangeNoMember(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 
 	// A dead member: its pod is gone and PD has not heard of it.
-	s.PD.State(pd.StateDisconnected, g.Status.Stores[0].ID)
+	s.PD.SetState(pd.StateDisconnected, g.Status.Stores[0].ID)
 	s.SetDown("basic-tikv-0", true)
 	c := s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionFalse, v1alpha1.ReasonStoresUnhealthy)
 	assert.Contains(t, c.Message, "Instance basic-tikv-0")
@@ -229,7 +229,7 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 3)
 	s.Edit(g, func() { g.Spec.Paused = false })
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
@@ -237,7 +237,7 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 	s.Edit(g, func() { g.Spec.Version = "v8.5.8"; g.Spec.Disruption = &v1alpha1.Disruption{Paused: true} })
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonUpdateHeld)
 	assert.Contains(t, c.Message, "pingcap/tikv:v8.5.8")
-	assert.Empty(t, s.Stopped())
+	assert.Empty(t, s.StoppedInstances())
 	s.Edit(g, func() { g.Spec.Version = "v8.5.7" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 }
@@ -264,7 +264,7 @@ func TestServiceOfAStrangerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
 	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.WriteGroupStatus(s.PDGroup(), step.Done())
 	stranger := &corev1.Service{ObjectMeta: s.Meta("basic-tikv-peer"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	s.Create(stranger)
 	g := newGroup(s, "basic-tikv", 1)
@@ -279,7 +279,7 @@ func TestServiceOfAStrangerIsLeftAlone(t *testing.T) {
 	// Once it is gone, any edit goes on; the operator also looks by itself.
 	require.NoError(t, s.Client.Delete(t.Context(), stranger))
 	s.Edit(g, func() { g.Annotations = map[string]string{"look": "again"} })
-	s.Exist(stage.Patience, "basic-tikv-0")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0")
 }
 
 func TestDeletedGroupMakesNothingAgain(t *testing.T) {

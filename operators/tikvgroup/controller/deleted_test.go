@@ -56,26 +56,26 @@ func again(s *stage.Stage, old ...v1alpha1.Instance) {
 func TestDeletedStoresGiveTheirLeadersAwayAndGoOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 3)
-	s.PD.Hold(true)
+	s.PD.HoldLeaders(true)
 	one, two := s.StoreID("basic-tikv-1"), s.StoreID("basic-tikv-2")
-	s.Store("basic-tikv-1", func(store *pd.Store) { store.Leaders = 1 })
-	s.Store("basic-tikv-2", func(store *pd.Store) { store.Leaders = 1 })
+	s.ChangeStore("basic-tikv-1", func(store *pd.Store) { store.Leaders = 1 })
+	s.ChangeStore("basic-tikv-2", func(store *pd.Store) { store.Leaders = 1 })
 	first := remove(s, "basic-tikv-1")
-	s.Says(g, v1alpha1.ReasonPreparing, "gives its leaders away")
+	s.WaitForMessage(g, v1alpha1.ReasonPreparing, "gives its leaders away")
 	second := remove(s, "basic-tikv-2")
 	stays(s, "basic-tikv-2", "waits for TiKVGroup/basic-tikv-1 to be done: kubectl -n "+s.Namespace+" get lease basic-pd-disruption")
 	assert.Equal(t, first.UID, s.Instance("basic-tikv-1").UID)
 	assert.Equal(t, "TiKVGroup/basic-tikv-1", s.Holder())
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
-	s.PD.Hold(false)
-	s.Store("basic-tikv-1", func(store *pd.Store) { store.Leaders = 0 })
+	s.PD.HoldLeaders(false)
+	s.ChangeStore("basic-tikv-1", func(store *pd.Store) { store.Leaders = 0 })
 	again(s, first, second)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Equal(t, []string{"evict " + one, "stop-evicting " + one, "evict " + two, "stop-evicting " + two}, orders(s))
 	assert.Equal(t, one, s.StoreID("basic-tikv-1"))
 	s.AtRest()
-	s.Still(time.Second)
+	s.RequireNoWrites(time.Second)
 }
 
 // P6, P1: between the Instance that goes and the one that comes the Lease is
@@ -83,7 +83,7 @@ func TestDeletedStoresGiveTheirLeadersAwayAndGoOneAfterTheOther(t *testing.T) {
 func TestTheLeaseWaitsForTheOneThatComesInADeletedStoresPlace(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 3)
-	s.Store("basic-tikv-1", func(store *pd.Store) { store.Leaders = 1 })
+	s.ChangeStore("basic-tikv-1", func(store *pd.Store) { store.Leaders = 1 })
 	id := s.StoreID("basic-tikv-1")
 	first := remove(s, "basic-tikv-1")
 	s.SetDown("basic-tikv-1", true)
@@ -108,7 +108,7 @@ func TestADeletedStoreThatDoesNotServeGoesAtOnce(t *testing.T) {
 	s, g := running(t, 3)
 	for _, name := range []string{"basic-tikv-0", "basic-tikv-1"} {
 		s.SetDown(name, true)
-		s.PD.State(pd.StateDown, s.StoreID(name))
+		s.PD.SetState(pd.StateDown, s.StoreID(name))
 	}
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionFalse, v1alpha1.ReasonStoresUnhealthy)
 	other := remove(s, "basic-tikv-2")
@@ -132,7 +132,7 @@ func TestADeletedStoreIsLetGoWhenTheUserWantsDisruptions(t *testing.T) {
 	s, g := running(t, 3)
 	s.Edit(g, func() { g.Spec.Disruption = &v1alpha1.Disruption{Paused: true} })
 	gone := remove(s, "basic-tikv-2")
-	s.Says(g, v1alpha1.ReasonUpdateHeld, "Instance basic-tikv-2 (it was deleted): spec.disruption.paused postpones it")
+	s.WaitForMessage(g, v1alpha1.ReasonUpdateHeld, "Instance basic-tikv-2 (it was deleted): spec.disruption.paused postpones it")
 	s.Edit(g, func() { g.Spec.Disruption = nil })
 	again(s, gone)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")

@@ -32,7 +32,7 @@ func fails(s *stage.Stage, state string, members ...string) {
 		s.SetDown(name, state != pd.StateUp)
 		ids = append(ids, s.StoreID(name))
 	}
-	s.PD.State(state, ids...) // at once: between them one alone would be down
+	s.PD.SetState(state, ids...) // at once: between them one alone would be down
 }
 
 func TestKV20KV21AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
@@ -40,15 +40,15 @@ func TestKV20KV21AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
 	s, g := failing(t, v1alpha1.AddOnFailover)
 	begin := time.Now()
 	fails(s, pd.StateDisconnected, "basic-tikv-1")
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
 	assert.Greater(t, time.Since(begin), time.Second, "not before its time")
-	s.Says(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tikv-1")+" of Instance basic-tikv-1 has been down for spec.failover.after (2s): another store replaces it until it is back")
+	s.WaitForMessage(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tikv-1")+" of Instance basic-tikv-1 has been down for spec.failover.after (2s): another store replaces it until it is back")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	s.Settled()
-	s.Still(2 * time.Second)
+	s.WaitUntilSettled()
+	s.RequireNoWrites(2 * time.Second)
 
 	fails(s, pd.StateUp, "basic-tikv-1")
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Contains(t, s.PD.Calls(), "delete-store 4")
 	s.AtRest()
@@ -58,12 +58,12 @@ func TestKV20MoreDeadStoresThanExpectedAreLeftToAUser(t *testing.T) {
 	t.Parallel()
 	s, g := failing(t, v1alpha1.AddOnFailover)
 	fails(s, pd.StateDown, "basic-tikv-1", "basic-tikv-2")
-	s.Says(g, v1alpha1.ReasonReplacing, "nothing is added or removed, because 2 stores are down, more than spec.failover.max")
+	s.WaitForMessage(g, v1alpha1.ReasonReplacing, "nothing is added or removed, because 2 stores are down, more than spec.failover.max")
 	assert.Len(t, s.Instances(), 3)
 	s.Edit(g, func() { g.Spec.Failover.Policy = v1alpha1.NoFailover })
 	fails(s, pd.StateUp, "basic-tikv-2")
-	s.Settled()
-	s.Still(3 * time.Second)
+	s.WaitUntilSettled()
+	s.RequireNoWrites(3 * time.Second)
 	assert.Len(t, s.Instances(), 3)
 }
 
@@ -72,7 +72,7 @@ func TestKV22ADeadStoreIsReplacedForGood(t *testing.T) {
 	s, g := failing(t, v1alpha1.ReplaceOnFailover)
 	fails(s, pd.StateDown, "basic-tikv-1")
 	id := s.StoreID("basic-tikv-1")
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Equal(t, []string{"delete-store " + id}, orders(s), "it had no leaders")
 	s.AtRest()

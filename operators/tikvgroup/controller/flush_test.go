@@ -53,10 +53,10 @@ func TestKV17AStoreWritesItsLogBackupsOutBetweenItsLeadersAndItsEnd(t *testing.T
 			i.UID, i.Status.PodIP, i.Annotations = "uid-0", "10.0.0.1", map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 			i.Finalizers = []string{v1alpha1.FinalizerMember}
 			s.PD.Stores[0].Leaders, s.PD.EvictLeader = 0, []string{"1"}
-			s.Lease, s.RegionsKnown = lease.Held(lease.Of(i), begun, 10), true
+			s.Lease, s.RegionsKnown = lease.NewState(lease.NewHolder(i), begun, 10), true
 			g.Spec.Version = "v8.5.8"
 			c.change(g, &s)
-			p, err := plan(g, s)
+			p, err := makePlan(g, s)
 			require.NoError(t, err)
 			if c.flushes {
 				assert.Equal(t, []logbackup.Order{{Group: g, Instance: "basic-tikv-0", StoreID: "1", Pod: "pod-basic-tikv-0", Since: begun, Host: "10.0.0.1", Within: 3 * time.Minute}}, p.Flushes)

@@ -14,7 +14,7 @@ func FuzzATiKVGroup(f *testing.F) {
 	hostile.Fuzz(f, "1", func(t *testing.T, attempt hostile.Attempt) {
 		g := sample()
 		s := world(t, g, 3)
-		if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
+		if !hostile.CanMerge(&g.Spec, g.GetReplicas, attempt) {
 			return
 		}
 		g.Spec.Config = attempt.Config
@@ -22,12 +22,12 @@ func FuzzATiKVGroup(f *testing.F) {
 		hostile.Judge(t, v1alpha1.KindTiKVGroup, func() any {
 			s.PD = server.View(t, attempt)
 			for _, seen := range []observation.Snapshot{s, {PDGroup: s.PDGroup, PD: s.PD, Now: now()}} {
-				p, err := plan(g, seen)
+				p, err := makePlan(g, seen)
 				if err != nil {
 					t.Fatal(err) // it would not come to the status
 				}
-				g.Status, _, _ = report(g, seen, p, step.Done(), now())
-				members(g, seen, p, now())
+				g.Status, _, _ = reportStatus(g, seen, p, step.Done(), now())
+				reportMembers(g, seen, p, now())
 			}
 			return g
 		})

@@ -27,7 +27,7 @@ func TestAStoresPodGivesItsLeadersAwayByItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := sample()
 			g.Spec.TerminationGracePeriodSeconds = c.grace
-			template, _, problems := render(g, "operator:v7")
+			template, _, problems := buildTemplate(g, "operator:v7")
 			require.Empty(t, problems)
 			tikv := template.Spec.Containers[0]
 			if c.within == 0 {
@@ -63,7 +63,7 @@ func TestAStoresPodGivesItsLeadersAwayByItself(t *testing.T) {
 }
 
 func TestAnOperatorThatDoesNotKnowItsImageLeavesThePodAlone(t *testing.T) {
-	template, _, problems := render(sample(), "")
+	template, _, problems := buildTemplate(sample(), "")
 	require.Empty(t, problems)
 	assert.Nil(t, template.Spec.Containers[0].Lifecycle)
 	assert.Empty(t, template.Spec.InitContainers)

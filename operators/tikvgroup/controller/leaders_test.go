@@ -72,7 +72,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 	}
 	silent := func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
 	pause := func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
-		p, err := plan(g, *s)
+		p, err := makePlan(g, *s)
 		require.NoError(t, err)
 		s.Revisions = append(s.Revisions, *p.Revision)
 		g.Spec.Paused = true
@@ -133,7 +133,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"one that was deleted is not asked any more":   {[]change{on(asks), remove, is(pd.StateDown, 1)}, nil, "", "", v1alpha1.ReasonUnsafe, ""},
 		"a deleted one that does not serve goes clean": {[]change{on(asks, mark, told), evicts, remove, gone}, free, "Restart", "", "", ""},
 		"what was begun with one of its name is taken back first": {[]change{on(asks), evicts, empty, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
-			s.Lease, s.HolderLost = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "former"}, now(), 9), true
+			s.Lease, s.HolderLost = lease.NewState(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "former"}, now(), 9), true
 		}}, free, "", "", v1alpha1.ReasonRecovering, "will lead again"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 			for _, change := range c.changes {
 				change(g, &s)
 			}
-			p, err := plan(g, s)
+			p, err := makePlan(g, s)
 			require.NoError(t, err)
 			assert.Equal(t, c.calls, slices.Concat(p.Calls, p.Evictions))
 			if i := wanted(p, "basic-tikv-0"); c.mark == "-" {
@@ -177,7 +177,7 @@ func TestOPS01SomebodyAlwaysLeads(t *testing.T) {
 		for _, slot := range asked {
 			annotated(&s, int(slot-'0'), map[string]string{request: ""})
 		}
-		p, err := plan(g, s)
+		p, err := makePlan(g, s)
 		require.NoError(t, err)
 		var got []string
 		for _, call := range slices.Concat(p.Calls, p.Evictions) {
@@ -196,7 +196,7 @@ func TestOPS01SomebodyAlwaysLeads(t *testing.T) {
 		s.Siblings, s.Instances = []*v1alpha1.Instance{peer}, s.Instances[:1]
 		s.PD.Stores[1].Address = "a-hot-0.a-hot-peer.shop.svc:20160"
 		annotated(&s, 0, map[string]string{request: ""})
-		p, err := plan(g, s)
+		p, err := makePlan(g, s)
 		require.NoError(t, err)
 		assert.Len(t, slices.Concat(p.Calls, p.Evictions), want, p.Outcome.Message)
 	}
@@ -213,23 +213,23 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	}
 	annotated(&s, 0, map[string]string{request: "x", theMark: "Evict", answered: "x"})
 	s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	require.NotNil(t, p.Lease.Take)
 	require.Equal(t, "basic-tikv-0", p.Lease.Take.Instance.Name)
 	s = taken(s, p)
 	s.Lease.Leaders, s.RegionsKnown = 10, true // it led when the Lease was taken
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"basic-tikv-0"}, stopping(p), "its leaders have gone already")
 	assert.Equal(t, "Restart", wanted(p, "basic-tikv-0").Annotations[theMark])
 
 	s = follow(s, p)
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.False(t, p.Lease.Release)
 	s = returned(s)
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
@@ -242,17 +242,17 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	quiet.Instances = world(t, same, 3).Instances
 	annotated(&quiet, 0, map[string]string{request: "x", theMark: "Evict"})
 	quiet.Instances[0].UID, quiet.PD = s.Lease.Holder.UID, pd.View{Err: errors.New("PD is asleep")}
-	kept, err := plan(same, quiet)
+	kept, err := makePlan(same, quiet)
 	require.NoError(t, err)
 	assert.True(t, kept.Lease.Release, kept.Outcome.Message)
 
 	// The operator dies between the mark and the Lease.
 	s = follow(s, p)
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	s.Lease = lease.State{}
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	require.NotNil(t, p.Lease.Take)
 	assert.Equal(t, "basic-tikv-1", p.Lease.Take.Instance.Name, "others are restarted all the same")
@@ -261,7 +261,7 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	s = follow(taken(s, p), p)
 	s.Lease = lease.State{}
 	delete(s.Instances[0].Annotations, request)
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.Contains(t, slices.Concat(p.Calls, p.Evictions), component.Call{Verb: component.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"})
 }
@@ -273,7 +273,7 @@ func TestOPS01ACanaryDoesNotCountAStoreThatLeadsNothing(t *testing.T) {
 	g.Spec.Version, g.Spec.Disruption = "v9", &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))}
 	annotated(&s, 2, map[string]string{request: "", theMark: "Evict"})
 	s.PD.EvictLeader = []string{"3"}
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	assert.NotNil(t, p.Lease.Take, p.Outcome.Message)
 }
@@ -319,11 +319,11 @@ func TestOPS01OneThatIsRecreatedLeads(t *testing.T) {
 	annotated(&s, 0, map[string]string{request: "x", theMark: "Evict", answered: "x"})
 	s.Instances[0].UID, s.Instances[0].DeletionTimestamp = "old", ptr.To(metav1.NewTime(now()))
 	s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	require.NotNil(t, p.Lease.Take)
 	s = taken(s, p)
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.False(t, member.HasMemberFinalizer(wanted(p, "basic-tikv-0")), "it is released with its leaders away")
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
@@ -332,7 +332,7 @@ func TestOPS01OneThatIsRecreatedLeads(t *testing.T) {
 	recreated.UID, recreated.DeletionTimestamp, recreated.Annotations = "new", nil, nil
 	s.Instances[0], s.HolderRecreated = recreated, true
 	for range 3 {
-		if p, err = plan(g, s); p.Lease.Take != nil {
+		if p, err = makePlan(g, s); p.Lease.Take != nil {
 			returns := s.Lease
 			s = taken(s, p)
 			s.Lease.Since, s.HolderRecreated = returns.Since, false
@@ -342,7 +342,7 @@ func TestOPS01OneThatIsRecreatedLeads(t *testing.T) {
 	}
 	assert.Equal(t, []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
 	s.PD.EvictLeader = nil
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	assert.Empty(t, wanted(p, "basic-tikv-0").Annotations[theMark])
@@ -361,19 +361,19 @@ func TestOPS01OneThatIsRecreatedIsAskedAtOnce(t *testing.T) {
 		annotated(&s, 0, list)
 		s.Instances[0].UID = "new"
 		s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
-		s.Lease, s.HolderRecreated = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "old"}, now(), 9), true
+		s.Lease, s.HolderRecreated = lease.NewState(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "old"}, now(), 9), true
 		s.Lease.Recreating = g.Name
-		p, err := plan(g, s)
+		p, err := makePlan(g, s)
 		require.NoError(t, err)
 		assert.Nil(t, p.Lease.Take, "the mark of the restart comes first")
 		assert.Equal(t, "Restart", wanted(p, "basic-tikv-0").Annotations[theMark])
 		s = follow(s, p)
-		p, err = plan(g, s)
+		p, err = makePlan(g, s)
 		require.NoError(t, err)
 		require.NotNil(t, p.Lease.Take)
 		s = taken(s, p)
 		s.HolderRecreated = false
-		p, err = plan(g, s)
+		p, err = makePlan(g, s)
 		require.NoError(t, err)
 		assert.True(t, p.Lease.Release, p.Outcome.Message)
 		assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
@@ -398,13 +398,13 @@ func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	g.Spec.Replicas = ptr.To(int32(3))
 	annotated(&s, 1, map[string]string{request: "x", theMark: "Evict", answered: "x", v1alpha1.AnnotationRemoveFirst: ""})
 	s.PD.EvictLeader, s.PD.Stores[1].Leaders = []string{"2"}, 0
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	require.NotNil(t, p.Lease.Take)
 	require.Equal(t, member.Remove, p.Lease.Take.Verb)
 	s.RegionsKnown = true
 	s = taken(s, p)
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.Equal(t, []component.Call{{Verb: component.DeleteStore, Target: "2", Instance: "basic-tikv-1"}}, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Remove", wanted(p, "basic-tikv-1").Annotations[theMark])
@@ -413,7 +413,7 @@ func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	s.PD.Stores[1].State = pd.StateOffline
 	s.Lease = lease.State{}
 	forget := []component.Call{{Verb: component.StopEvictingLeaders, Target: "2", Instance: "basic-tikv-1"}}
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.Equal(t, forget, slices.Concat(p.Calls, p.Evictions))
 
@@ -421,25 +421,25 @@ func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	back := s
 	more := g.DeepCopy()
 	more.Spec.Replicas = ptr.To(int32(4))
-	p, err = plan(more, back)
+	p, err = makePlan(more, back)
 	require.NoError(t, err)
 	assert.Equal(t, []component.Call{{Verb: component.RestoreStore, Target: "2", Instance: "basic-tikv-1"}}, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Remove", wanted(p, "basic-tikv-1").Annotations[theMark])
 	back = follow(back, p)
 	back.PD.Stores[1].State = pd.StateUp
-	p, err = plan(more, back)
+	p, err = makePlan(more, back)
 	require.NoError(t, err)
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Evict", wanted(p, "basic-tikv-1").Annotations[theMark])
 
 	// Or it has left, and its name is still in PD.
 	s.PD.Bootstrapped, s.PD.Stores = true, slices.Delete(slices.Clone(s.PD.Stores), 1, 2)
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.Equal(t, forget, slices.Concat(p.Calls, p.Evictions))
 	assert.False(t, p.Drained["basic-tikv-1"])
 	s.PD.EvictLeader = nil
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.True(t, p.Drained["basic-tikv-1"])
 }
@@ -461,7 +461,7 @@ func TestOPS01AnEvictionSurvivesEveryCrash(t *testing.T) {
 			}
 		}
 		round := func(far int) step.Outcome {
-			p, err := plan(g, s)
+			p, err := makePlan(g, s)
 			require.NoError(t, err)
 			if far >= written {
 				s = follow(s, p)
@@ -477,7 +477,7 @@ func TestOPS01AnEvictionSurvivesEveryCrash(t *testing.T) {
 					s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
 				}
 			}
-			require.False(t, s.PD.Evicts("1") && s.Instances[0].Annotations[theMark] == "", "PD keeps leaders away, and nobody knows why")
+			require.False(t, s.PD.EvictsLeaders("1") && s.Instances[0].Annotations[theMark] == "", "PD keeps leaders away, and nobody knows why")
 			return p.Outcome
 		}
 		for rest, wish := crashes, true; rest > 0; rest, wish = rest/3, !wish {
@@ -492,7 +492,7 @@ func TestOPS01AnEvictionSurvivesEveryCrash(t *testing.T) {
 			}
 			assert.Equal(t, step.KindDone, round(done).Kind)
 			i := s.Instances[0].Annotations
-			assert.Equal(t, wish, s.PD.Evicts("1"))
+			assert.Equal(t, wish, s.PD.EvictsLeaders("1"))
 			assert.Equal(t, wish, i[theMark] == "Evict")
 			assert.Equal(t, wish, i[answered] == "x")
 			tried++
@@ -556,7 +556,7 @@ func TestOPS01EveryState(t *testing.T) {
 						s.PD.EvictLeader = append(s.PD.EvictLeader, "2", "3", "4")
 					}
 					if held {
-						s.Lease = lease.Held(lease.Of(i), now(), 0)
+						s.Lease = lease.NewState(lease.NewHolder(i), now(), 0)
 					}
 					if deleted {
 						i.DeletionTimestamp = ptr.To(metav1.NewTime(now()))
@@ -564,7 +564,7 @@ func TestOPS01EveryState(t *testing.T) {
 					if silent {
 						s.PD = pd.View{Err: errors.New("asleep")}
 					}
-					p, err := plan(g, s)
+					p, err := makePlan(g, s)
 					require.NoError(t, err)
 					total++
 					say := func(ok bool, rule string) {
@@ -613,8 +613,8 @@ func TestOPS01APausedGroupGivesTheLeaseBack(t *testing.T) {
 	s := world(t, g, 3)
 	g.Spec.Paused = true
 	annotated(&s, 0, map[string]string{request: "", v1alpha1.AnnotationDisruption: string(member.Restart)})
-	s.Lease = lease.Held(lease.Of(s.Instances[0]), s.Now, 0)
-	p, err := plan(g, s)
+	s.Lease = lease.NewState(lease.NewHolder(s.Instances[0]), s.Now, 0)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
@@ -627,11 +627,11 @@ func TestOPS01TheNextToBeRestartedIsNotCountedOn(t *testing.T) {
 	s.PD.MaxReplicas, s.PD.EvictLeader = 5, []string{"1"}
 	annotated(&s, 0, map[string]string{request: "", answered: "true", theMark: string(member.Evict)})
 	annotated(&s, 1, map[string]string{request: ""})
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	assert.NotEmpty(t, p.Evictions, "the third leads")
-	s.Lease = lease.Held(lease.Of(s.Instances[2]), s.Now, 0)
-	p, err = plan(g, s)
+	s.Lease = lease.NewState(lease.NewHolder(s.Instances[2]), s.Now, 0)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.NotContains(t, p.Evictions, component.Call{Verb: component.EvictLeaders, Target: "2", Instance: "basic-tikv-1"})
 }
@@ -642,12 +642,12 @@ func TestOPS01WhoMayStopKeepsTheLease(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	annotated(&s, 0, map[string]string{request: "", theMark: string(member.Evict)})
-	s.Lease = lease.Held(lease.Of(s.Instances[0]), s.Now, 0)
-	p, err := plan(g, s)
+	s.Lease = lease.NewState(lease.NewHolder(s.Instances[0]), s.Now, 0)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	assert.True(t, p.Lease.Release, "nothing has been done to it")
 	s.Instances[0].Status.Revision = "the one before"
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.False(t, p.Lease.Release)
 }

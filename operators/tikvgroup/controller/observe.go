@@ -19,7 +19,7 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (observation
 		return s, err
 	}
 	s.Hold = r.holds.get(client.ObjectKeyFromObject(g))
-	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
+	s.Running, s.RunningPending = r.members.Observe(g, s.Instances)
 	if !asksPD(g, s) {
 		return s, nil
 	}
@@ -29,7 +29,7 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (observation
 	}
 	reading.AskPD(r.Env, g, &s, moving)
 	reading.AskRegions(ctx, r.Env, g, &s)
-	s.Flushed = r.stores.Ended()
+	s.Flushed = r.stores.EndedPods()
 	return s, nil
 }
 
@@ -50,7 +50,7 @@ func (h *holds) get(key types.NamespacedName) observation.Hold {
 	return h.byGroup[key]
 }
 
-func (h *holds) put(key types.NamespacedName, hold observation.Hold) {
+func (h *holds) set(key types.NamespacedName, hold observation.Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if hold.Instance == "" {

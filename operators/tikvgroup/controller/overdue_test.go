@@ -51,7 +51,7 @@ func at(t *testing.T, g *v1alpha1.TiKVGroup, s *observation.Snapshot, later time
 	t.Helper()
 	s.Now = now().Add(later)
 	s.Regions = regions
-	p, err := plan(g, *s)
+	p, err := makePlan(g, *s)
 	require.NoError(t, err)
 	s.Hold = p.Hold
 	return p
@@ -130,7 +130,7 @@ func TestKV13RegionsThatCatchUpCostNoEviction(t *testing.T) {
 	first.UID, first.Finalizers = "uid-0", []string{v1alpha1.FinalizerMember}
 	first.Annotations[v1alpha1.AnnotationDisruption] = string(member.Restart)
 	s.PD.EvictLeader = []string{"1"}
-	s.Lease = lease.Held(lease.Of(first), now(), 10)
+	s.Lease = lease.NewState(lease.NewHolder(first), now(), 10)
 
 	s.PD.Stores[0].Leaders = 3
 	p := at(t, g, &s, 0, fresh)

@@ -35,16 +35,16 @@ type groupPlan struct {
 	Orders []settings.Order
 }
 
-// plan decides what to do about a TiKVGroup. It is pure.
-func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
-	template, files, problems := render(g, s.Image)
+// makePlan decides what to do about a TiKVGroup. It is pure.
+func makePlan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
+	template, files, problems := buildTemplate(g, s.Image)
 	members := storesOf(g, s)
-	start := gate.Of(g, s.PDGroup, s.TiKVGroups)
-	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
+	start := gate.CheckDependencies(g, s.PDGroup, s.TiKVGroups)
+	judge := settings.Judge{Table: statusport.SettingsTable(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	children, err := group.MakePlan(g, s, component.Rendering{
 		Template: template, Problems: problems, Files: files,
-		Inputs:         inputs(g),
-		Services:       services(g),
+		Inputs:         collectInputs(g),
+		Services:       renderServices(g),
 		Gate:           start.Result,
 		GateReason:     start.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
@@ -56,13 +56,13 @@ func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 			later.PD = now
 			return storesOf(g, later)
 		},
-		DatabaseUnknown: !members.TrustPD.Allowed(),
+		DatabaseUnknown: !members.TrustPD.IsAllowed(),
 		RollGate:        rollout.RollGate(g, s), MaySuspend: rollout.MaySuspend(g, s), Budget: budget.SharedBudget(g, s),
 		Extra: members.ExtraMembers(), Spread: members.Spread(&template, g.Spec.StoreLabels),
 	})
 	p := groupPlan{Plan: children, Start: start}
-	p.Calls, p.Flushes = flushes(g, s, p.Calls)
-	sweep(g, members, &p.Plan)
+	p.Calls, p.Flushes = splitFlushes(g, s, p.Calls)
+	undoOrphaned(g, members, &p.Plan)
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
@@ -72,16 +72,16 @@ func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 		p.Outcome = step.Worst(p.Outcome, placement.LabelsPending(p.Labels))
 	}
 	p.Orders = judge.Orders(p.ConfigUpdates)
-	p.Outcome = members.Overdue(p.Unsafe, step.Worst(p.Outcome, p.ConfigOutcome, p.EvictionOutcome))
+	p.Outcome = members.StallIfOverdue(p.Unsafe, step.Worst(p.Outcome, p.ConfigOutcome, p.EvictionOutcome))
 	if p.Unsafe != nil {
 		p.Hold = s.Hold.Next(s.Now, p.Unsafe.Instance.Name, members.RegionsAtRisk(p.Unsafe.Instance))
 	}
 	return p, nil
 }
 
-// sweep has PD forget what was begun with a member that is gone. The Lease stays as it
+// undoOrphaned has PD forget what was begun with a member that is gone. The Lease stays as it
 // is until PD has, also while the group is paused: a user may do it meanwhile.
-func sweep(g *v1alpha1.TiKVGroup, members stores, p *planning.Plan) {
+func undoOrphaned(g *v1alpha1.TiKVGroup, members stores, p *planning.Plan) {
 	calls, unknown := members.UndoOrphaned()
 	if g.DeletionTimestamp != nil || len(calls) == 0 && !unknown {
 		return
@@ -96,8 +96,8 @@ func sweep(g *v1alpha1.TiKVGroup, members stores, p *planning.Plan) {
 	}
 }
 
-// flushes takes the orders to stores out of those to PD.
-func flushes(g *v1alpha1.TiKVGroup, s observation.Snapshot, calls []component.Call) ([]component.Call, []logbackup.Order) {
+// splitFlushes takes the orders to stores out of those to PD.
+func splitFlushes(g *v1alpha1.TiKVGroup, s observation.Snapshot, calls []component.Call) ([]component.Call, []logbackup.Order) {
 	var rest []component.Call
 	var out []logbackup.Order
 	for _, c := range calls {

@@ -41,7 +41,7 @@ func world(t *testing.T, g *v1alpha1.TiKVGroup, n int32) observation.Snapshot {
 	s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", true)}
 	fresh := *g
 	fresh.Spec.Replicas = ptr.To(n)
-	p, err := plan(&fresh, s)
+	p, err := makePlan(&fresh, s)
 	require.NoError(t, err)
 	s.PD = pd.View{ClusterID: "1", LocationLabels: []string{"zone"}, Leader: "pd", Members: []pd.Member{{Name: "pd", Healthy: true}}, MaxReplicas: 3}
 	s.Now = now()
@@ -120,7 +120,7 @@ func TestPlan(t *testing.T) {
 			if c.change != nil {
 				c.change(g, &s)
 			}
-			p, err := plan(g, s)
+			p, err := makePlan(g, s)
 			require.NoError(t, err)
 			assert.Equal(t, c.creates, created(p))
 			assert.Len(t, p.Labels, c.labels)
@@ -145,7 +145,7 @@ func TestMistakeIsUndoneByAnEdit(t *testing.T) {
 	crashes.Reason = v1alpha1.ReasonContainerCrashing
 	s.Instances[0].Status.Conditions = []metav1.Condition{is("Ready", false), crashes}
 	g.Spec.Version = "v9"
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	for n, change := range p.Instances {
 		assert.Equal(t, n == 0, change.Desired.Spec.Revision == p.Target.Hash, change.Desired.Name)
@@ -175,18 +175,18 @@ func TestReport(t *testing.T) {
 			if c.change != nil {
 				c.change(g, &s)
 			}
-			p, err := plan(g, s)
+			p, err := makePlan(g, s)
 			require.NoError(t, err)
-			status, _, _ := report(g, s, p, step.Done(), now())
+			status, _, _ := reportStatus(g, s, p, step.Done(), now())
 			got := map[string]string{}
 			for _, condition := range status.Conditions {
 				got[condition.Type] = string(condition.Status) + "/" + condition.Reason
 				info, known := v1alpha1.LookupCondition(condition.Type)
-				assert.True(t, known && info.On(v1alpha1.KindTiKVGroup) && info.Has(condition.Reason), "%s/%s", condition.Type, condition.Reason)
+				assert.True(t, known && info.AppliesTo(v1alpha1.KindTiKVGroup) && info.Has(condition.Reason), "%s/%s", condition.Type, condition.Reason)
 				assert.NotEmpty(t, condition.Message)
 			}
 			assert.Equal(t, c.want, got)
-			again, _, _ := report(withStatus(g, status), s, p, step.Done(), now().Add(time.Second))
+			again, _, _ := reportStatus(withStatus(g, status), s, p, step.Done(), now().Add(time.Second))
 			if p.Outcome.Kind != step.KindDone || got["Ready"] == "True/Ready" || g.Spec.Suspended {
 				assert.Equal(t, mustJSON(t, status), mustJSON(t, again), "P9: nothing in it changes by itself")
 			}
@@ -210,13 +210,13 @@ func mustJSON(t *testing.T, v any) string {
 func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
-	require.Len(t, members(g, s, groupPlan{}, now()), 3)
+	require.Len(t, reportMembers(g, s, groupPlan{}, now()), 3)
 	s.PD = pd.View{Err: errors.New("no")}
-	assert.Empty(t, members(g, s, groupPlan{}, now()))
-	p, err := plan(g, s)
+	assert.Empty(t, reportMembers(g, s, groupPlan{}, now()))
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	g.Status.Stores = []v1alpha1.StoreStatus{{Instance: "basic-tikv-0", ID: "1", State: "Up"}}
-	status, _, _ := report(g, s, p, step.Done(), now())
+	status, _, _ := reportStatus(g, s, p, step.Done(), now())
 	assert.Equal(t, g.Status.Stores, status.Stores)
 }
 
@@ -226,17 +226,17 @@ func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	g.Spec.Replicas = ptr.To[int32](3)
-	s.Lease, s.HolderLost = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: s.Instances[0].Name, UID: "former"}, now(), 9), true
+	s.Lease, s.HolderLost = lease.NewState(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: s.Instances[0].Name, UID: "former"}, now(), 9), true
 	s.PD.EvictLeader = []string{"1"}
 	order := component.Call{Verb: component.StopEvictingLeaders, Target: "1", Instance: s.Instances[0].Name}
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	assert.Equal(t, []component.Call{order}, p.Calls)
 	assert.Equal(t, planning.LeaseChange{}, p.Lease)
 	assert.Contains(t, p.Outcome.Message, "will lead again")
 
 	g.Spec.Paused = true
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.Empty(t, p.Calls, "a paused group does nothing")
 	assert.False(t, p.Lease.Release, "and what was begun is not forgotten")
@@ -244,14 +244,14 @@ func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
 	s.PD.EvictLeader = nil
 	for _, paused := range []bool{true, false} {
 		g.Spec.Paused = paused
-		p, err = plan(g, s)
+		p, err = makePlan(g, s)
 		require.NoError(t, err)
 		assert.Empty(t, p.Calls)
 		assert.True(t, p.Lease.Release, "others wait for it")
 	}
 
 	s.PD = pd.View{Err: errors.New("no")}
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	assert.False(t, p.Lease.Release, "nobody knows yet")
 }

@@ -57,10 +57,10 @@ func storesOf(g *v1alpha1.TiKVGroup, s observation.Snapshot) stores {
 // store may leave if the cluster can do without it.
 func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove {
-		return c.Removable(d.Instance)
+		return c.MayRemove(d.Instance)
 	}
 	if safety.IsOverridden(d.Instance) {
-		return c.Trusted(d.Instance)
+		return c.IsTrusted(d.Instance)
 	}
 	return c.OthersWork(d.Instance)
 }

@@ -54,12 +54,12 @@ func orders(s *stage.Stage) []string { return slices.Compact(s.PD.Calls()) }
 func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
-	s.PD.Slow(patient)
-	s.Store("basic-tikv-3", func(store *pd.Store) { store.Leaders, store.Regions = 5, 12 })
+	s.PD.DelayRemoval(patient)
+	s.ChangeStore("basic-tikv-3", func(store *pd.Store) { store.Leaders, store.Regions = 5, 12 })
 	id := s.StoreID("basic-tikv-3")
 	scale(s, g, 3)
 	offline(s, "basic-tikv-3")
-	s.Says(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tikv-3 (spec.replicas is 3) is Offline and has about 10 regions left")
+	s.WaitForMessage(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tikv-3 (spec.replicas is 3) is Offline and has about 10 regions left")
 	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.Patience, stage.Tick, "PD knows that it goes: others may be disrupted")
 	require.Eventually(t, func() bool {
 		return slices.Equal([]string{"evict " + id, "delete-store " + id, "stop-evicting " + id}, orders(s))
@@ -68,22 +68,22 @@ func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
 	assert.True(t, s.Instance("basic-tikv-3").Spec.Retire)
 
-	s.Store("basic-tikv-3", func(store *pd.Store) { store.Regions = 1 })
-	s.Says(g, v1alpha1.ReasonDraining, "has 1 region left")
-	assert.Empty(t, s.Stopped(), "it serves to the end")
+	s.ChangeStore("basic-tikv-3", func(store *pd.Store) { store.Regions = 1 })
+	s.WaitForMessage(g, v1alpha1.ReasonDraining, "has 1 region left")
+	assert.Empty(t, s.StoppedInstances(), "it serves to the end")
 	entomb(s, id)
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.AtRest()
-	s.Still(time.Second)
+	s.RequireNoWrites(time.Second)
 }
 
 func TestKV05AScaleInIsTakenBackUntilTheStoreHasLeft(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
-	s.PD.Slow(patient)
-	s.Store("basic-tikv-3", func(store *pd.Store) { store.Leaders = 1 })
+	s.PD.DelayRemoval(patient)
+	s.ChangeStore("basic-tikv-3", func(store *pd.Store) { store.Leaders = 1 })
 	id := s.StoreID("basic-tikv-3")
 	back := func() {
 		t.Helper()
@@ -96,25 +96,25 @@ func TestKV05AScaleInIsTakenBackUntilTheStoreHasLeft(t *testing.T) {
 	}
 
 	// While its leaders are still there.
-	s.PD.Hold(true)
+	s.PD.HoldLeaders(true)
 	scale(s, g, 3)
-	s.Says(g, v1alpha1.ReasonDraining, "gives its leaders away")
+	s.WaitForMessage(g, v1alpha1.ReasonDraining, "gives its leaders away")
 	assert.Equal(t, "TiKVGroup/basic-tikv-3", s.Holder())
 	back()
 	assert.NotContains(t, s.PD.Calls(), "delete-store "+id)
-	s.PD.Hold(false)
+	s.PD.HoldLeaders(false)
 
 	// While its regions move.
 	scale(s, g, 3)
 	offline(s, "basic-tikv-3")
 	back()
 	assert.Contains(t, s.PD.Calls(), "restore "+id)
-	assert.Empty(t, s.Stopped())
+	assert.Empty(t, s.StoppedInstances())
 
 	// When it has left already a new one takes its place.
 	scale(s, g, 3)
 	offline(s, "basic-tikv-3")
-	s.Says(g, v1alpha1.ReasonDraining, "is Offline")
+	s.WaitForMessage(g, v1alpha1.ReasonDraining, "is Offline")
 	uid := s.Instance("basic-tikv-3").UID
 	s.PD.Change(func(v *pd.View) { v.Err = assert.AnError })
 	scale(s, g, 4)
@@ -134,26 +134,26 @@ func TestKV03AScaleInThatPDCouldNotFollowTouchesNothing(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
 	scale(s, g, 2)
-	s.Says(g, v1alpha1.ReasonScaleInRefused, "2 TiKV stores would stay Up")
+	s.WaitForMessage(g, v1alpha1.ReasonScaleInRefused, "2 TiKV stores would stay Up")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionUpToDate), "kubectl -n "+s.Namespace+" scale tikvgroup basic-tikv --replicas=4")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 4)
 	assert.False(t, s.Instance("basic-tikv-3").Spec.Retire)
 	assert.Empty(t, orders(s))
 	assert.Empty(t, s.Holder())
-	s.Still(time.Second)
+	s.RequireNoWrites(time.Second)
 
 	// What the cluster can do without is removed as soon as somebody says so.
 	scale(s, g, 3)
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 
 	// Who is missing anyway may leave if the others are enough.
 	s.PD.Register("hot-0.hot-peer.elsewhere.svc:20160")
-	s.PD.State(pd.StateDown, s.StoreID("basic-tikv-1"))
+	s.PD.SetState(pd.StateDown, s.StoreID("basic-tikv-1"))
 	s.SetDown("basic-tikv-1", true)
 	scale(s, g, 2)
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-2")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }
@@ -161,15 +161,15 @@ func TestKV03AScaleInThatPDCouldNotFollowTouchesNothing(t *testing.T) {
 func TestKV06SomeStoresLeaveAtATime(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 6)
-	s.PD.Slow(patient)
+	s.PD.DelayRemoval(patient)
 	s.Edit(g, func() { g.Spec.ScaleInParallelism, g.Spec.Replicas = ptr.To[int32](2), ptr.To[int32](3) })
 	offline(s, "basic-tikv-4", "basic-tikv-5")
-	s.Says(g, v1alpha1.ReasonDraining, "is Offline")
+	s.WaitForMessage(g, v1alpha1.ReasonDraining, "is Offline")
 	entomb(s, s.StoreID("basic-tikv-5"))
 	offline(s, "basic-tikv-3", "basic-tikv-4")
 	entomb(s, s.StoreID("basic-tikv-3"))
 	entomb(s, s.StoreID("basic-tikv-4"))
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }
@@ -181,9 +181,9 @@ func TestKV09WhoIsOfNoUseOrWasNamedLeavesFirst(t *testing.T) {
 	s, g := running(t, 4)
 	s.SetDown("basic-tikv-4", true)
 	scale(s, g, 5)
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3", "basic-tikv-4")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3", "basic-tikv-4")
 	scale(s, g, 4)
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Empty(t, orders(s), "PD has never heard of it")
 
@@ -191,7 +191,7 @@ func TestKV09WhoIsOfNoUseOrWasNamedLeavesFirst(t *testing.T) {
 	s.Edit(&named, func() { named.Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""} })
 	id := s.StoreID("basic-tikv-1")
 	scale(s, g, 3)
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
+	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Contains(t, s.PD.Calls(), "delete-store "+id)
 	s.AtRest()

@@ -38,7 +38,7 @@ func TestKV25OnlyWhatTiKVTakesWhileItRunsRestartsNobody(t *testing.T) {
 			g := sample()
 			g.Spec.Config = before
 			s := world(t, g, 3)
-			first, err := plan(g, observation.Snapshot{PDGroup: s.PDGroup})
+			first, err := makePlan(g, observation.Snapshot{PDGroup: s.PDGroup})
 			require.NoError(t, err)
 			s.Revisions = []appsv1.ControllerRevision{*first.Revision}
 			for _, i := range s.Instances {
@@ -48,7 +48,7 @@ func TestKV25OnlyWhatTiKVTakesWhileItRunsRestartsNobody(t *testing.T) {
 			if c.more != nil {
 				c.more(g)
 			}
-			p, err := plan(g, s)
+			p, err := makePlan(g, s)
 			require.NoError(t, err)
 			if c.restart != "" {
 				require.NotNil(t, p.Lease.Take)
@@ -70,12 +70,12 @@ func TestKV25OnlyWhatTiKVTakesWhileItRunsRestartsNobody(t *testing.T) {
 func TestKV25AStoreThatSaysYesAndDoesNotIsNamed(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
-	first, err := plan(g, observation.Snapshot{PDGroup: s.PDGroup})
+	first, err := makePlan(g, observation.Snapshot{PDGroup: s.PDGroup})
 	require.NoError(t, err)
 	s.Revisions = []appsv1.ControllerRevision{*first.Revision}
 	g.Spec.ConfigUpdate = v1alpha1.ConfigOnline
 	g.Spec.Config += "[raftstore]\napply-pool-size = 3\n"
-	next, err := plan(g, s)
+	next, err := makePlan(g, s)
 	require.NoError(t, err)
 	s.Running = map[string]observation.RunningConfig{}
 	for n, i := range s.Instances {
@@ -88,7 +88,7 @@ func TestKV25AStoreThatSaysYesAndDoesNotIsNamed(t *testing.T) {
 			s.Running[i.Name] = refused
 		}
 	}
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	assert.Equal(t, step.KindStall, p.Outcome.Kind)
 	assert.Contains(t, p.Outcome.Message, "it accepted the change, but has 2")

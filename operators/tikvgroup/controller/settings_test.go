@@ -70,7 +70,7 @@ func online(t *testing.T, config string) (*stage.Stage, *v1alpha1.TiKVGroup) {
 func TestKV25AnOnlineEditReachesEveryStoreAndRestartsNone(t *testing.T) {
 	t.Parallel()
 	s, g := online(t, "[raftstore]\nraft-entry-max-size = \"8MB\"\n")
-	assert.Empty(t, s.Stopped(), "an item that is added is given as well")
+	assert.Empty(t, s.StoppedInstances(), "an item that is added is given as well")
 	old := g.Status.CurrentRevision
 	s.Edit(g, func() { g.Spec.Config = "[raftstore]\nraft-entry-max-size = \"16MB\"\napply-pool-size = 3\n" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -84,9 +84,9 @@ func TestKV25AnOnlineEditReachesEveryStoreAndRestartsNone(t *testing.T) {
 		assert.Equal(t, i.Spec.Revision, i.Status.Revision)
 		assert.NotContains(t, i.Annotations, v1alpha1.AnnotationAppliedConfig)
 	}
-	assert.Empty(t, s.Stopped())
+	assert.Empty(t, s.StoppedInstances())
 	s.AtRest()
-	s.Still(2 * time.Second)
+	s.RequireNoWrites(2 * time.Second)
 }
 
 func TestKV25ARefusedItemIsNamedAndUndoneBySettingItBack(t *testing.T) {
@@ -110,9 +110,9 @@ func TestKV25ARefusedItemIsNamedAndUndoneBySettingItBack(t *testing.T) {
 	// The remedy that the message names: TiKV reads its file when it starts.
 	s.Edit(g, func() { g.Spec.Config = "[raftstore]\nraft-entry-max-size = \"lots\"\n" })
 	s.Condition(g, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonConfigRefused)
-	assert.Empty(t, s.Stopped())
+	assert.Empty(t, s.StoppedInstances())
 	s.Edit(g, func() { g.Spec.ConfigUpdate = v1alpha1.RestartForConfig })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	assert.Len(t, s.Stopped(), 2)
+	assert.Len(t, s.StoppedInstances(), 2)
 	s.AtRest()
 }

@@ -34,26 +34,26 @@ func ownedKeys() []string {
 	}
 }
 
-// ports returns TiKV's ports.
-func ports() []workload.Port {
+// renderPorts returns TiKV's ports.
+func renderPorts() []workload.Port {
 	return []workload.Port{{Name: "server", Number: v1alpha1.PortTiKV}, {Name: "status", Number: v1alpha1.PortTiKVStatus}}
 }
 
-// services returns the group's only Service, which gives the stores their
+// renderServices returns the group's only Service, which gives the stores their
 // names: whatever talks to TiKV learns its address from PD.
-func services(g *v1alpha1.TiKVGroup) []*corev1.Service {
-	return []*corev1.Service{workload.PeerService(g, ports())}
+func renderServices(g *v1alpha1.TiKVGroup) []*corev1.Service {
+	return []*corev1.Service{workload.PeerService(g, renderPorts())}
 }
 
-// inputs returns the part of the spec that a member is rendered from.
-func inputs(g *v1alpha1.TiKVGroup) any {
+// collectInputs returns the part of the spec that a member is rendered from.
+func collectInputs(g *v1alpha1.TiKVGroup) any {
 	return rollout.Inputs(g, workload.TLSInputs(g))
 }
 
-// render renders the pod and the configuration file of a member. image is that of the
+// buildTemplate renders the pod and the configuration file of a member. image is that of the
 // operator.
-func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
-	files, problems := config(g)
+func buildTemplate(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := renderConfig(g)
 	problems = append(problems, placement.CheckLabels(g.Spec.StoreLabels)...)
 	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
@@ -72,7 +72,7 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 			"--data-dir=" + dataDir,
 			"--config=" + configDir + "/" + configFile,
 		},
-		Ports:     ports(),
+		Ports:     renderPorts(),
 		DataPath:  func(int) string { return dataDir },
 		ConfigDir: configDir,
 		ConfigMap: configMap,
@@ -93,9 +93,9 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 	return template, files, append(problems, more...)
 }
 
-// config renders tikv.toml: the user's, less what the operator sets by flag, and the
+// renderConfig renders tikv.toml: the user's, less what the operator sets by flag, and the
 // files of TLS.
-func config(g *v1alpha1.TiKVGroup) (map[string]string, []string) {
+func renderConfig(g *v1alpha1.TiKVGroup) (map[string]string, []string) {
 	if g.GetTLS() == nil {
 		return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), nil)
 	}

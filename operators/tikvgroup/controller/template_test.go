@@ -27,9 +27,9 @@ func sample() *v1alpha1.TiKVGroup {
 }
 
 func TestRenderedPodIsTheRecordedOne(t *testing.T) {
-	template, files, problems := render(sample(), "tidb-groups/tikvgroup-operator:dev")
+	template, files, problems := buildTemplate(sample(), "tidb-groups/tikvgroup-operator:dev")
 	require.Empty(t, problems)
-	golden.JSON(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
+	golden.CompareJSON(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": renderServices(sample())})
 }
 
 // F7 of the security review: pods try a name without the cluster's domain against their
@@ -37,7 +37,7 @@ func TestRenderedPodIsTheRecordedOne(t *testing.T) {
 func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 	g := sample()
 	g.Spec.ClusterDomain = "k8s.example.com"
-	template, _, problems := render(g, "tidb-groups/tikvgroup-operator:dev")
+	template, _, problems := buildTemplate(g, "tidb-groups/tikvgroup-operator:dev")
 	require.Empty(t, problems)
 	main := template.Spec.Containers[0]
 	for _, want := range []string{
@@ -55,9 +55,9 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 // U 15: nothing listens at IPv4 addresses only, and nothing else is different.
 func TestPreferIPv6ListensEverywhere(t *testing.T) {
 	g := sample()
-	before, _, _ := render(g, "")
+	before, _, _ := buildTemplate(g, "")
 	g.Spec.PreferIPv6 = true
-	template, _, problems := render(g, "")
+	template, _, problems := buildTemplate(g, "")
 	require.Empty(t, problems)
 	args := template.Spec.Containers[0].Args
 	assert.Subset(t, args, []string{"--addr=[::]:20160", "--status-addr=[::]:20180"})
@@ -83,7 +83,7 @@ func TestConfigurationOfTheUserIsCheckedAndKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := sample()
 			g.Spec.Config = c.config
-			_, files, problems := render(g, "")
+			_, files, problems := buildTemplate(g, "")
 			if c.problem == "" {
 				require.Empty(t, problems)
 				assert.Contains(t, files, "tikv.toml")
@@ -99,7 +99,7 @@ func TestConfigurationOfTheUserIsCheckedAndKept(t *testing.T) {
 func TestStoreLabelsThatPDWouldRefuseAreRefused(t *testing.T) {
 	g := sample()
 	g.Spec.StoreLabels["zone"] = "mine"
-	_, _, problems := render(g, "")
+	_, _, problems := buildTemplate(g, "")
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0], "spec.storeLabels[zone]")
 }
@@ -108,7 +108,7 @@ func TestOnlyWhatMembersAreMadeOfIsInput(t *testing.T) {
 	text := func(change func(*v1alpha1.TiKVGroup)) string {
 		g := sample()
 		change(g)
-		raw, err := json.Marshal(inputs(g))
+		raw, err := json.Marshal(collectInputs(g))
 		require.NoError(t, err)
 		return string(raw)
 	}
@@ -123,27 +123,27 @@ func TestOnlyWhatMembersAreMadeOfIsInput(t *testing.T) {
 func TestSEC01AStoreSpeaksTLS(t *testing.T) {
 	g := sample()
 	g.Spec.TLS = &v1alpha1.TLS{SecretName: "mine"}
-	template, files, problems := render(g, "tidb-groups/tikvgroup-operator:dev")
+	template, files, problems := buildTemplate(g, "tidb-groups/tikvgroup-operator:dev")
 	require.Empty(t, problems)
-	golden.JSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": inputs(g)})
+	golden.CompareJSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": collectInputs(g)})
 
 	g.Spec.Config = "[security]\nca-path = '/mine'"
-	_, _, problems = render(g, "")
+	_, _, problems = buildTemplate(g, "")
 	assert.Len(t, problems, 1, "it is the operator's to set")
 	g.Spec.TLS = nil
-	_, _, problems = render(g, "")
+	_, _, problems = buildTemplate(g, "")
 	assert.Empty(t, problems, "without spec.tls it is not")
 }
 
 func TestSEC01AStoreLetsCertainNamesConnect(t *testing.T) {
 	g := sample()
 	g.Spec.Config, g.Spec.TLS = "[security]\ncert-allowed-cn = ['mine']", &v1alpha1.TLS{}
-	_, _, problems := render(g, "")
+	_, _, problems := buildTemplate(g, "")
 	assert.Empty(t, problems, "without allowedCommonNames it is a user's")
 	g.Spec.TLS.AllowedCommonNames = []string{"a", "b"}
-	_, _, problems = render(g, "")
+	_, _, problems = buildTemplate(g, "")
 	assert.Len(t, problems, 1, "it is the operator's to set")
 	g.Spec.Config = ""
-	_, files, _ := render(g, "")
+	_, files, _ := buildTemplate(g, "")
 	assert.Contains(t, files[configFile], "cert-allowed-cn = ['a', 'b']")
 }

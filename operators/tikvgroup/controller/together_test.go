@@ -41,13 +41,13 @@ func zones(t *testing.T) (*v1alpha1.TiKVGroup, observation.Snapshot) {
 // decided is the plan of a world in which PD answers what the plan asks.
 func decided(t *testing.T, g *v1alpha1.TiKVGroup, s observation.Snapshot, found *pd.Region) groupPlan {
 	t.Helper()
-	p, err := plan(g, s)
+	p, err := makePlan(g, s)
 	require.NoError(t, err)
 	if p.Question == nil {
 		return p
 	}
 	s.Answer = &observation.RegionAnswer{Stores: p.Question.Stores, Found: found}
-	p, err = plan(g, s)
+	p, err = makePlan(g, s)
 	require.NoError(t, err)
 	require.Nil(t, p.Question)
 	return p
@@ -67,7 +67,7 @@ func stopping(p groupPlan) []string {
 // taken is a world whose Lease is what a plan takes.
 func taken(s observation.Snapshot, p groupPlan) observation.Snapshot {
 	take := p.Lease
-	s.Lease = lease.Held(lease.Of(take.Take.Instance), s.Now, take.Leaders)
+	s.Lease = lease.NewState(lease.NewHolder(take.Take.Instance), s.Now, take.Leaders)
 	s.Lease.Batch, s.Lease.BatchBlocked, s.Lease.Recreating = take.Batch, take.BatchBlocked, take.Recreating
 	return s
 }

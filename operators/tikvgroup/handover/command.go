@@ -26,7 +26,7 @@ func Parse(args []string, env func(string) string) (c Command, err error) {
 		set.StringVar(&c.Job.PD, "pd", "", "base URL of PD")
 		set.StringVar(&c.Job.Address, "address", "", "address that the store advertises; $(NAME) stands for a variable")
 		set.StringVar(&c.Job.Record, "record", "", "file that records that leaders were given away")
-		c.Job.TLS.Flags(set)
+		c.Job.TLS.AddFlags(set)
 		set.DurationVar(&c.Within, "within", 0, "for how long")
 	})
 	if err != nil || c.Into != "" {

@@ -61,7 +61,7 @@ func (j Job) Stop(ctx context.Context) error {
 		switch {
 		case done && err == nil:
 			if left > 0 {
-				j.Say.Tell("all leaders have been given away")
+				j.Say.Logf("all leaders have been given away")
 			}
 			return nil
 		case done:
@@ -89,7 +89,7 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 	if err != nil {
 		return false, 0, err
 	}
-	evicted, err := pd.evicted(ctx)
+	evicted, err := pd.evictedStores(ctx)
 	if err != nil {
 		return false, 0, err
 	}
@@ -125,7 +125,7 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 	if err := j.record(own.ID); err != nil {
 		return false, own.Leaders, err
 	}
-	j.Say.Tell("store %d gives %d leaders away before it is stopped", own.ID, own.Leaders)
+	j.Say.Logf("store %d gives %d leaders away before it is stopped", own.ID, own.Leaders)
 	return false, own.Leaders, pd.evict(ctx, own.ID)
 }
 
@@ -133,7 +133,7 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 // that PD could not be reached until the context ended: the store would lead nothing, and
 // its process has to be started again.
 func (j Job) Start(ctx context.Context) error {
-	id, recorded, err := j.recorded()
+	id, recorded, err := j.readRecord()
 	if err != nil || !recorded {
 		return err
 	}
@@ -146,7 +146,7 @@ func (j Job) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	j.Say.Tell("store %d may lead again", id)
+	j.Say.Logf("store %d may lead again", id)
 	if err := os.Remove(j.Record); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the record of leaders that were given away: %w", err)
 	}
@@ -167,9 +167,9 @@ func (j Job) record(id uint64) (err error) {
 	return nil
 }
 
-// recorded returns the store that leaders were kept away from. A record that was not
+// readRecord returns the store that leaders were kept away from. A record that was not
 // finished was never acted on.
-func (j Job) recorded() (id uint64, found bool, err error) {
+func (j Job) readRecord() (id uint64, found bool, err error) {
 	text, err := os.ReadFile(j.Record)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil

@@ -59,9 +59,9 @@ func (p pdServer) stores(ctx context.Context) ([]store, error) {
 	return out, nil
 }
 
-// evicted returns the stores that PD keeps leaders away from. Without any PD has no
+// evictedStores returns the stores that PD keeps leaders away from. Without any PD has no
 // such scheduler and says 404.
-func (p pdServer) evicted(ctx context.Context) (map[uint64]bool, error) {
+func (p pdServer) evictedStores(ctx context.Context) (map[uint64]bool, error) {
 	var answer struct {
 		Stores map[uint64]json.RawMessage `json:"store-id-ranges"`
 	}

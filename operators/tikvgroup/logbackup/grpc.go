@@ -24,21 +24,21 @@ import (
 // is not waited for.
 const connectTimeout = 5 * time.Second
 
-// transport is how the calls of a context connect.
-func transport(ctx context.Context) credentials.TransportCredentials {
-	if config := httpclient.TLSOf(ctx); config != nil {
+// transportCredentials is how the calls of a context connect.
+func transportCredentials(ctx context.Context) credentials.TransportCredentials {
+	if config := httpclient.TLSFromContext(ctx); config != nil {
 		return credentials.NewTLS(config)
 	}
 	return insecure.NewCredentials()
 }
 
-// GRPC asks a store on its port, as BR does (kvproto, logbackup.LogBackup/FlushNow).
+// FlushNow asks a store on its port, as BR does (kvproto, logbackup.LogBackup/FlushNow).
 // A store without log backups, or of a version that does not know the call, has
 // nothing to write out.
-func GRPC(ctx context.Context, host string) (backups int, err error) {
+func FlushNow(ctx context.Context, host string) (backups int, err error) {
 	address := net.JoinHostPort(host, strconv.Itoa(int(v1alpha1.PortTiKV)))
 	connection, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(transport(ctx)), grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(transportCredentials(ctx)), grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: connectTimeout}))
 	if err != nil {
 		return 0, fmt.Errorf("reach %s: %w", address, err)

@@ -89,9 +89,9 @@ func (s *Stores) run(o Order) {
 	}
 }
 
-// Ended returns the pods whose store has done what it can, or has had its time, and
+// EndedPods returns the pods whose store has done what it can, or has had its time, and
 // since when it was being prepared to stop then.
-func (s *Stores) Ended() map[types.UID]time.Time {
+func (s *Stores) EndedPods() map[types.UID]time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[types.UID]time.Time{}

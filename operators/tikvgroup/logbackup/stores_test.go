@@ -34,7 +34,7 @@ func TestKV17AStoreIsAskedOnceForEachTimeThatItIsToStop(t *testing.T) {
 		return 0, refused
 	}, func(_ logbackup.Order, _ int, err error) { told <- err })
 	ended := func(pod types.UID, since time.Time) {
-		require.Eventually(t, func() bool { return stores.Ended()[pod].Equal(since) }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return stores.EndedPods()[pod].Equal(since) }, soon, time.Millisecond)
 	}
 	for range 3 {
 		stores.Begin(order("a", begun, time.Minute))
@@ -48,7 +48,7 @@ func TestKV17AStoreIsAskedOnceForEachTimeThatItIsToStop(t *testing.T) {
 	assert.Len(t, calls, 3)
 	stores.Begin(order("c", begun.Add(2*time.Hour), time.Minute))
 	ended("c", begun.Add(2*time.Hour))
-	assert.Len(t, stores.Ended(), 1, "what is long past is forgotten")
+	assert.Len(t, stores.EndedPods(), 1, "what is long past is forgotten")
 }
 
 func TestKV17AStoreThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
@@ -59,10 +59,10 @@ func TestKV17AStoreThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 		return 0, ctx.Err()
 	}, func(_ logbackup.Order, _ int, err error) { told <- err })
 	stores.Begin(order("a", begun, time.Hour))
-	assert.Empty(t, stores.Ended(), "it has its time")
+	assert.Empty(t, stores.EndedPods(), "it has its time")
 	stores.Begin(order("b", begun, 10*time.Millisecond))
 	assert.ErrorIs(t, <-told, context.DeadlineExceeded)
-	require.Eventually(t, func() bool { return len(stores.Ended()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(stores.EndedPods()) == 1 }, soon, time.Millisecond)
 }
 
 // service is a TiKV's service for log backups.
@@ -108,7 +108,7 @@ func TestKV17WhatAStoreAnswers(t *testing.T) {
 					logbackuppb.RegisterLogBackupServer(s, c.service)
 				}
 			})
-			backups, err := logbackup.GRPC(t.Context(), host)
+			backups, err := logbackup.FlushNow(t.Context(), host)
 			assert.Equal(t, c.backups, backups)
 			if c.says == "" {
 				assert.NoError(t, err)
@@ -119,9 +119,9 @@ func TestKV17WhatAStoreAnswers(t *testing.T) {
 	}
 	begin := time.Now()
 	nobody := loopback.Host(t)
-	_, err := logbackup.GRPC(t.Context(), nobody)
+	_, err := logbackup.FlushNow(t.Context(), nobody)
 	require.ErrorContains(t, err, nobody+":20160")
 	assert.Less(t, time.Since(begin), 5*time.Second, "nobody is there")
-	_, err = logbackup.GRPC(t.Context(), "::1")
+	_, err = logbackup.FlushNow(t.Context(), "::1")
 	require.ErrorContains(t, err, "[::1]:20160", "nor there")
 }

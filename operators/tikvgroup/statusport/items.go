@@ -10,67 +10,67 @@ import (
 // File of TiKV's configuration.
 const File = "tikv.toml"
 
-// families are the column families of the key-value engine.
-func families() []string { return []string{"defaultcf", "writecf", "lockcf", "raftcf"} }
+// columnFamilies are the column families of the key-value engine.
+func columnFamilies() []string { return []string{"defaultcf", "writecf", "lockcf", "raftcf"} }
 
-// Table returns the items of tikv.toml that TiKV takes while it runs, from the list
+// SettingsTable returns the items of tikv.toml that TiKV takes while it runs, from the list
 // in TiDB's documents ("Modify Configuration Dynamically", v8.5). Left out are:
 // store-io-pool-size, which must not be changed from or to 0; the items of Titan and
 // of raftdb; block-cache-size of the column families, which TiKV refuses where the
 // cache is shared, as it is; and what v8.5 does not know any more.
-func Table() settings.Table {
+func SettingsTable() settings.Table {
 	items := slices.Concat(
-		of("log", settings.Text, "level"),
-		of("raftstore", settings.Number, `raft-max-inflight-msgs raft-log-gc-threshold raft-log-gc-count-limit region-compact-check-step
+		listItems("log", settings.Text, "level"),
+		listItems("raftstore", settings.Number, `raft-max-inflight-msgs raft-log-gc-threshold raft-log-gc-count-limit region-compact-check-step
 			region-compact-min-tombstones region-compact-tombstones-percent messages-per-tick local-read-batch-size apply-pool-size store-pool-size
 			apply-max-batch-size store-max-batch-size periodic-full-compact-start-max-cpu`),
-		of("raftstore", settings.Size, `raft-log-gc-size-limit raft-max-size-per-msg raft-entry-max-size region-split-check-diff
+		listItems("raftstore", settings.Size, `raft-log-gc-size-limit raft-max-size-per-msg raft-entry-max-size region-split-check-diff
 			lock-cf-compact-bytes-threshold apply-yield-write-size`),
-		of("raftstore", settings.Duration, `raft-log-gc-tick-interval raft-entry-cache-life-time split-region-check-tick-interval
+		listItems("raftstore", settings.Duration, `raft-log-gc-tick-interval raft-entry-cache-life-time split-region-check-tick-interval
 			region-compact-check-interval pd-heartbeat-tick-interval pd-store-heartbeat-tick-interval snap-mgr-gc-tick-interval snap-gc-timeout
 			lock-cf-compact-interval max-peer-down-duration max-leader-missing-duration abnormal-leader-missing-duration
 			peer-stale-state-check-interval consistency-check-interval raft-store-max-leader-lease merge-check-tick-interval
 			cleanup-import-sst-interval`),
-		of("readpool.unified", settings.Number, "max-thread-count max-tasks-per-worker"),
-		of("readpool.unified", settings.Bool, "auto-adjust-pool-size"),
-		of("coprocessor", settings.Bool, "split-region-on-table"),
-		of("coprocessor", settings.Number, "batch-split-limit region-max-keys region-split-keys"),
-		of("coprocessor", settings.Size, "region-max-size region-split-size"),
-		of("pessimistic-txn", settings.Duration, "wait-for-lock-timeout wake-up-delay-duration"),
-		of("pessimistic-txn", settings.Bool, "pipelined in-memory"),
-		of("quota", settings.Number, "foreground-cpu-time background-cpu-time"),
-		of("quota", settings.Size, "foreground-write-bandwidth foreground-read-bandwidth background-write-bandwidth background-read-bandwidth"),
-		of("quota", settings.Bool, "enable-auto-tune"),
-		of("quota", settings.Duration, "max-delay-duration"),
-		of("gc", settings.Number, "ratio-threshold batch-keys"),
-		of("gc", settings.Size, "max-write-bytes-per-sec"),
-		of("gc", settings.Bool, "enable-compaction-filter compaction-filter-skip-version-check"),
-		of("rocksdb", settings.Size, "max-total-wal-size compaction-readahead-size bytes-per-sync wal-bytes-per-sync writable-file-max-buffer-size"),
-		of("rocksdb", settings.Number, "max-background-jobs max-background-flushes max-open-files"),
-		of("server", settings.Size, "grpc-memory-pool-quota snap-io-max-bytes-per-sec"),
-		of("server", settings.Number, "max-grpc-send-msg-len concurrent-send-snap-limit concurrent-recv-snap-limit raft-msg-max-batch-size"),
-		of("server", settings.Bool, "simplify-metrics"),
-		of("storage", settings.Number, "scheduler-worker-pool-size"),
-		of("storage.block-cache", settings.Size, "capacity"),
-		of("import", settings.Number, "num-threads"),
-		of("backup", settings.Number, "num-threads"),
-		of("split", settings.Number, "qps-threshold byte-threshold region-cpu-overload-threshold-ratio split-balance-score split-contained-score"),
-		of("cdc", settings.Duration, "min-ts-interval"),
-		of("cdc", settings.Size, "sink-memory-quota incremental-scan-speed-limit"),
-		of("cdc", settings.Number, "incremental-scan-concurrency"),
+		listItems("readpool.unified", settings.Number, "max-thread-count max-tasks-per-worker"),
+		listItems("readpool.unified", settings.Bool, "auto-adjust-pool-size"),
+		listItems("coprocessor", settings.Bool, "split-region-on-table"),
+		listItems("coprocessor", settings.Number, "batch-split-limit region-max-keys region-split-keys"),
+		listItems("coprocessor", settings.Size, "region-max-size region-split-size"),
+		listItems("pessimistic-txn", settings.Duration, "wait-for-lock-timeout wake-up-delay-duration"),
+		listItems("pessimistic-txn", settings.Bool, "pipelined in-memory"),
+		listItems("quota", settings.Number, "foreground-cpu-time background-cpu-time"),
+		listItems("quota", settings.Size, "foreground-write-bandwidth foreground-read-bandwidth background-write-bandwidth background-read-bandwidth"),
+		listItems("quota", settings.Bool, "enable-auto-tune"),
+		listItems("quota", settings.Duration, "max-delay-duration"),
+		listItems("gc", settings.Number, "ratio-threshold batch-keys"),
+		listItems("gc", settings.Size, "max-write-bytes-per-sec"),
+		listItems("gc", settings.Bool, "enable-compaction-filter compaction-filter-skip-version-check"),
+		listItems("rocksdb", settings.Size, "max-total-wal-size compaction-readahead-size bytes-per-sync wal-bytes-per-sync writable-file-max-buffer-size"),
+		listItems("rocksdb", settings.Number, "max-background-jobs max-background-flushes max-open-files"),
+		listItems("server", settings.Size, "grpc-memory-pool-quota snap-io-max-bytes-per-sec"),
+		listItems("server", settings.Number, "max-grpc-send-msg-len concurrent-send-snap-limit concurrent-recv-snap-limit raft-msg-max-batch-size"),
+		listItems("server", settings.Bool, "simplify-metrics"),
+		listItems("storage", settings.Number, "scheduler-worker-pool-size"),
+		listItems("storage.block-cache", settings.Size, "capacity"),
+		listItems("import", settings.Number, "num-threads"),
+		listItems("backup", settings.Number, "num-threads"),
+		listItems("split", settings.Number, "qps-threshold byte-threshold region-cpu-overload-threshold-ratio split-balance-score split-contained-score"),
+		listItems("cdc", settings.Duration, "min-ts-interval"),
+		listItems("cdc", settings.Size, "sink-memory-quota incremental-scan-speed-limit"),
+		listItems("cdc", settings.Number, "incremental-scan-concurrency"),
 	)
-	for _, family := range families() {
-		items = append(items, of("rocksdb."+family, settings.Size, `write-buffer-size max-bytes-for-level-base target-file-size-base
+	for _, family := range columnFamilies() {
+		items = append(items, listItems("rocksdb."+family, settings.Size, `write-buffer-size max-bytes-for-level-base target-file-size-base
 			max-compaction-bytes soft-pending-compaction-bytes-limit hard-pending-compaction-bytes-limit`)...)
-		items = append(items, of("rocksdb."+family, settings.Number, `max-write-buffer-number level0-file-num-compaction-trigger
+		items = append(items, listItems("rocksdb."+family, settings.Number, `max-write-buffer-number level0-file-num-compaction-trigger
 			level0-slowdown-writes-trigger level0-stop-writes-trigger max-bytes-for-level-multiplier`)...)
-		items = append(items, of("rocksdb."+family, settings.Bool, "disable-auto-compactions")...)
+		items = append(items, listItems("rocksdb."+family, settings.Bool, "disable-auto-compactions")...)
 	}
 	return settings.Table{File: File, Items: items}
 }
 
-// of returns items of one table of the file.
-func of(table string, kind settings.Kind, names string) []settings.Item {
+// listItems returns items of one table of the file.
+func listItems(table string, kind settings.Kind, names string) []settings.Item {
 	var out []settings.Item
 	for name := range strings.FieldsSeq(names) {
 		out = append(out, settings.Item{Key: table + "." + name, Kind: kind})

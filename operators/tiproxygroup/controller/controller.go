@@ -37,7 +37,7 @@ func Definition() operator.Definition {
 }
 
 func newSteps(ctx context.Context, env operator.Env, api settings.API) *steps {
-	return &steps{env, settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now).Over(env.Credentials.Members)}
+	return &steps{env, settings.NewMembers(statusport.SettingsTable(), api, settings.RunInBackground(ctx), env.Now).WithTLS(env.Credentials.TLSForMembers)}
 }
 
 func (r *steps) component() reconciler.Component[*v1alpha1.TiProxyGroup, observation.Snapshot, groupPlan, v1alpha1.TiProxyGroupStatus] {
@@ -52,13 +52,13 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiProxyGroup, observa
 			return step.Done()
 		},
 		Plan: func(_ context.Context, g *v1alpha1.TiProxyGroup, s *observation.Snapshot) (groupPlan, error) {
-			return plan(g, *s)
+			return makePlan(g, *s)
 		},
 		Act: r.act,
 		Report: func(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiProxyGroupStatus] {
-			status, set := report(g, s, p, acted, now)
+			status, set := reportStatus(g, s, p, acted, now)
 			return execution.Findings[v1alpha1.TiProxyGroupStatus]{
-				Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: step.Worst(acted, p.Outcome),
+				Status: status, Set: set, Members: reportMembers(g, s, p, now), Changes: p.Changes, End: step.Worst(acted, p.Outcome),
 			}
 		},
 		Watch: func(b *builder.Builder) *builder.Builder {

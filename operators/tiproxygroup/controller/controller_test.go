@@ -70,7 +70,7 @@ type world struct {
 func begin(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{Subject: stage.Try(rig.Stage(t), "basic-tiproxy", func() *v1alpha1.TiProxyGroup { return &v1alpha1.TiProxyGroup{} }), config: &runningConfig{level: "info"}}
+	w := &world{Subject: stage.NewSubject(rig.Stage(t), "basic-tiproxy", func() *v1alpha1.TiProxyGroup { return &v1alpha1.TiProxyGroup{} }), config: &runningConfig{level: "info"}}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
 		return newSteps(ctx, env, w.config).component().Setup(env)
@@ -92,13 +92,13 @@ func (w *world) create(changes ...func(*v1alpha1.TiProxyGroup)) {
 func TestProxiesStartTheMomentThatPDIsReady(t *testing.T) {
 	w := begin(t)
 	w.create()
-	g := w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "PDGroup basic-pd does not exist")
 	assert.Empty(t, w.Instances())
 	pd := w.PDGroup()
 	w.Create(pd)
-	w.Say(pd, step.Done())
-	g = w.Converged()
+	w.WriteGroupStatus(pd, step.Done())
+	g = w.WaitUntilConverged()
 	assert.Len(t, w.Instances(), 2)
 	assert.Equal(t, "basic-tiproxy."+w.Namespace+".svc:6000", g.Status.Endpoint)
 	assert.Equal(t, "Serving", w.Instances()[0].Status.Member.State)
@@ -107,9 +107,9 @@ func TestProxiesStartTheMomentThatPDIsReady(t *testing.T) {
 func TestPX01TheServiceChangesInPlace(t *testing.T) {
 	w := begin(t)
 	w.Create(w.PDGroup())
-	w.Say(w.PDGroup(), step.Done())
+	w.WriteGroupStatus(w.PDGroup(), step.Done())
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.Change(func(g *v1alpha1.TiProxyGroup) {
 		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}}
 	})
@@ -126,25 +126,25 @@ func TestPX01TheServiceChangesInPlace(t *testing.T) {
 func TestPX03ARunningProxyTakesAChangedConfiguration(t *testing.T) {
 	w := begin(t)
 	w.Create(w.PDGroup())
-	w.Say(w.PDGroup(), step.Done())
+	w.WriteGroupStatus(w.PDGroup(), step.Done())
 	w.create(func(g *v1alpha1.TiProxyGroup) {
 		g.Spec.ConfigUpdate, g.Spec.Config = v1alpha1.ConfigOnline, "[log]\nlevel = \"info\"\n"
 	})
-	w.Converged()
+	w.WaitUntilConverged()
 	before := w.Instances()[0].Status.PodUID
 	w.Change(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "[log]\nlevel = \"warn\"\n" })
 	require.Eventually(t, func() bool { return w.config.get() == "warn" }, stage.Patience, stage.Tick)
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Equal(t, before, w.Instances()[0].Status.PodUID)
 }
 
 func TestTheGroupIsScaledThroughItsScaleSubresource(t *testing.T) {
 	w := begin(t)
 	w.Create(w.PDGroup())
-	w.Say(w.PDGroup(), step.Done())
+	w.WriteGroupStatus(w.PDGroup(), step.Done())
 	w.create()
-	w.Converged()
+	w.WaitUntilConverged()
 	w.Change(func(g *v1alpha1.TiProxyGroup) { g.Spec.Replicas = ptr.To[int32](1) })
-	w.Converged()
+	w.WaitUntilConverged()
 	assert.Len(t, w.Instances(), 1)
 }

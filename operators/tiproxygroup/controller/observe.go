@@ -14,6 +14,6 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiProxyGroup) (observat
 	if err != nil {
 		return s, err
 	}
-	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
+	s.Running, s.RunningPending = r.members.Observe(g, s.Instances)
 	return s, nil
 }

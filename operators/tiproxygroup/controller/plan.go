@@ -23,17 +23,17 @@ type groupPlan struct {
 	Configure []settings.Order
 }
 
-// plan decides what to do about a TiProxyGroup. It is pure.
-func plan(g *v1alpha1.TiProxyGroup, s observation.Snapshot) (groupPlan, error) {
-	template, files, problems := render(g, s.Image)
+// makePlan decides what to do about a TiProxyGroup. It is pure.
+func makePlan(g *v1alpha1.TiProxyGroup, s observation.Snapshot) (groupPlan, error) {
+	template, files, problems := buildTemplate(g, s.Image)
 	return planWith(g, s, component.Rendering{
-		Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service,
+		Template: template, Problems: problems, Files: files, Inputs: collectInputs(g), Services: renderServices(g), ServiceInputs: g.Spec.Service,
 	})
 }
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiProxyGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
-	open := gate.Of(g, s.PDGroup, s.TiKVGroups)
+	open := gate.CheckDependencies(g, s.PDGroup, s.TiKVGroups)
 	r.Gate, r.GateReason = open.Result, open.Reason
 	if s.PDGroup != nil && g.Status.CurrentRevision != "" {
 		// Proxies that are added beside others that have served are wanted all the more
@@ -41,9 +41,9 @@ func planWith(g *v1alpha1.TiProxyGroup, s observation.Snapshot, r component.Rend
 		r.Gate = gate.Result{Open: true}
 	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
-	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
+	judge := settings.Judge{Table: statusport.SettingsTable(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
-	r.Component, r.Surge = proxies(g, s, open.Result), maxSurge(g)
+	r.Component, r.Surge = proxiesOf(g, s, open.Result), maxSurge(g)
 	r.RollGate, r.MaySuspend, r.Budget = rollout.RollGate(g, s), rollout.MaySuspend(g, s), budget.OwnBudget(g)
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, Dependencies: open, Configure: judge.Orders(children.ConfigUpdates)}

@@ -26,7 +26,7 @@ func pdGroup() *v1alpha1.PDGroup {
 	pd := stage.PDGroup("shop")
 	pd.Generation = 1
 	set := conditions.New(nil, 1, clock())
-	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
+	set.MarkTrue(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
 	pd.Status.Conditions = set.List()
 	return pd
 }
@@ -49,7 +49,7 @@ func running(t *testing.T, changes ...func(*v1alpha1.TiProxyGroup)) *scene {
 	own := sample(changes...)
 	s := &scene{Simulation: grouptest.New(own), t: t, own: own, pd: pdGroup()}
 	s.converge()
-	s.fewest = s.Serving()
+	s.fewest = s.CountServing()
 	return s
 }
 
@@ -63,9 +63,9 @@ func (s *scene) step() groupPlan {
 	seen := s.Snapshot()
 	seen.PDGroup, seen.Image = s.pd, ownImage
 	seen.Groups = append(seen.Groups, s.others...)
-	p, err := plan(s.own, seen)
+	p, err := makePlan(s.own, seen)
 	require.NoError(s.t, err)
-	s.Carry(seen, p.Plan)
+	s.ExecutePlan(seen, p.Plan)
 	s.Report(seen, p.Plan)
 	return p
 }
@@ -77,10 +77,10 @@ func (s *scene) converge() step.Outcome {
 	for range 60 {
 		s.Now = s.Now.Add(10 * time.Second)
 		out = s.step().Outcome
-		s.fewest = min(s.fewest, s.Serving())
+		s.fewest = min(s.fewest, s.CountServing())
 		for _, name := range s.Names() {
 			s.Operate(name)
-			s.fewest = min(s.fewest, s.Serving())
+			s.fewest = min(s.fewest, s.CountServing())
 		}
 		s.Advance()
 	}
@@ -99,10 +99,10 @@ func TestProxiesWaitForPDAndForNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observation.Snapshot{PDGroup: c.pd, Now: clock()}
-			p, err := plan(sample(), s)
+			p, err := makePlan(sample(), s)
 			require.NoError(t, err)
 			assert.Len(t, p.Instances, c.count)
-			status, _ := report(sample(), s, p, step.Done(), clock())
+			status, _ := reportStatus(sample(), s, p, step.Done(), clock())
 			at := slices.IndexFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionDependenciesReady })
 			require.GreaterOrEqual(t, at, 0)
 			assert.Contains(t, status.Conditions[at].Message, c.says)
@@ -143,7 +143,7 @@ func TestProxiesHaveNoPlaceInTheOrderOfAnUpgrade(t *testing.T) {
 	assert.Equal(t, step.KindDone, s.converge().Kind)
 	s.edit(func(g *v1alpha1.TiProxyGroup) { g.Spec.Suspended = true })
 	s.converge()
-	assert.Zero(t, s.Serving(), "nor do they wait for others to stop")
+	assert.Zero(t, s.CountServing(), "nor do they wait for others to stop")
 }
 
 func TestPX03OnlyWhatTiProxyTakesWhileItRunsRestartsNobody(t *testing.T) {

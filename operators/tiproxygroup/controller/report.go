@@ -14,19 +14,19 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// report computes the status of a TiProxyGroup. It is pure.
-func report(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiProxyGroupStatus, *conditions.Set) {
+// reportStatus computes the status of a TiProxyGroup. It is pure.
+func reportStatus(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiProxyGroupStatus, *conditions.Set) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
-	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" is Ready", set)
+	p.Dependencies.SetCondition("PDGroup "+g.PDGroupName()+" is Ready", set)
 	// One proxy that answers is a service; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	return v1alpha1.TiProxyGroupStatus{
 		GroupStatus: groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set),
-		Endpoint:    workload.Endpoint(g, g.Spec.Service, ports()[0], s.Services[g.Name]),
+		Endpoint:    workload.Endpoint(g, g.Spec.Service, renderPorts()[0], s.Services[g.Name]),
 	}, set
 }
 
-// members reports every Instance's proxy.
-func members(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
+// reportMembers reports every Instance's proxy.
+func reportMembers(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
 	return stateless.Report(g, s.Instances, p.Drained, v1alpha1.PortTiProxy, now)
 }

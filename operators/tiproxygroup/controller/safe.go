@@ -16,8 +16,8 @@ const defaultSurge = 1
 // restarted.
 func maxSurge(g *v1alpha1.TiProxyGroup) int32 { return ptr.Deref(g.Spec.MaxSurge, defaultSurge) }
 
-// proxies answers what the planner asks about the proxies of a group. open says that one
+// proxiesOf answers what the planner asks about the proxies of a group. open says that one
 // which is started now can serve.
-func proxies(g *v1alpha1.TiProxyGroup, s observation.Snapshot, open gate.Result) stateless.Members {
+func proxiesOf(g *v1alpha1.TiProxyGroup, s observation.Snapshot, open gate.Result) stateless.Members {
 	return stateless.Members{Group: g, Seen: s.Instances, MaxSurge: maxSurge(g), Open: open}
 }

@@ -28,19 +28,19 @@ const (
 	closing = 5
 )
 
-// ports returns TiProxy's ports.
-func ports() []workload.Port {
+// renderPorts returns TiProxy's ports.
+func renderPorts() []workload.Port {
 	return []workload.Port{{Name: "mysql", Number: v1alpha1.PortTiProxy}, {Name: "status", Number: v1alpha1.PortTiProxyAPI}}
 }
 
-// services returns the group's Services: clients use the first; the headless one gives
+// renderServices returns the group's Services: clients use the first; the headless one gives
 // every proxy its name.
-func services(g *v1alpha1.TiProxyGroup) []*corev1.Service {
-	return []*corev1.Service{workload.ClientService(g, g.Spec.Service, ports()), workload.PeerService(g, ports()[1:])}
+func renderServices(g *v1alpha1.TiProxyGroup) []*corev1.Service {
+	return []*corev1.Service{workload.ClientService(g, g.Spec.Service, renderPorts()), workload.PeerService(g, renderPorts()[1:])}
 }
 
-// inputs returns the part of the spec that a proxy is rendered from.
-func inputs(g *v1alpha1.TiProxyGroup) any {
+// collectInputs returns the part of the spec that a proxy is rendered from.
+func collectInputs(g *v1alpha1.TiProxyGroup) any {
 	inputs := map[string]any{"shutdown": g.Spec.Shutdown}
 	maps.Copy(inputs, workload.TLSInputs(g))
 	maps.Copy(inputs, workload.MySQLInputs(g))
@@ -50,23 +50,23 @@ func inputs(g *v1alpha1.TiProxyGroup) any {
 	return rollout.Inputs(g, inputs)
 }
 
-// render renders the pod and the configuration file of a proxy. image is the operator's,
+// buildTemplate renders the pod and the configuration file of a proxy. image is the operator's,
 // which has the program that waits for clients; empty if the operator does not know it.
-func render(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
-	files, problems := config(g)
+func buildTemplate(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := renderConfig(g)
 	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	stop := shutdown(g)
+	stop := shutdownTimes(g)
 	m := workload.Main{
 		Repository:   "pingcap/tiproxy",
 		Command:      []string{"/bin/tiproxy"},
 		Args:         []string{"--config=" + configDir + "/" + statusport.File},
-		Ports:        ports(),
+		Ports:        renderPorts(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
-		Readiness:    workload.Readiness(workload.StatusPort(g, "/api/debug/health", "status")),
+		Readiness:    workload.ReadinessProbe(workload.StatusPort(g, "/api/debug/health", "status")),
 		GraceSeconds: stop.delay + stop.drain + stop.closing + closing,
 		MetricsPort:  v1alpha1.PortTiProxyAPI,
 		Mounts:       []corev1.VolumeMount{{Name: workVolume, MountPath: workDir}},
@@ -87,8 +87,8 @@ func render(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSpec, map
 	return template, files, append(problems, more...)
 }
 
-// config renders tiproxy.toml: the user's, and what the operator sets.
-func config(g *v1alpha1.TiProxyGroup) (map[string]string, []string) {
+// renderConfig renders tiproxy.toml: the user's, and what the operator sets.
+func renderConfig(g *v1alpha1.TiProxyGroup) (map[string]string, []string) {
 	own, secured := map[string]any{
 		"workdir":        workDir,
 		"api.addr":       workload.ListenAddress(g, v1alpha1.PortTiProxyAPI),
@@ -96,15 +96,15 @@ func config(g *v1alpha1.TiProxyGroup) (map[string]string, []string) {
 		"proxy.pd-addrs": names.HostPort(names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
 		// Load balancers have noticed before it gets the signal to stop.
 		"proxy.graceful-wait-before-shutdown": int64(0),
-		"proxy.graceful-close-conn-timeout":   shutdown(g).closing,
-	}, security(g)
+		"proxy.graceful-close-conn-timeout":   shutdownTimes(g).closing,
+	}, renderSecurity(g)
 	maps.Copy(own, secured)
 	return tomlconfig.File(statusport.File, g.Spec.Config, slices.Concat(ownedKeys(), slices.Sorted(maps.Keys(secured))), own)
 }
 
-// security is what tiproxy.toml has of TLS, none without: its API and what it asks PD and
+// renderSecurity is what tiproxy.toml has of TLS, none without: its API and what it asks PD and
 // status ports with; what MySQL clients are shown; and what TiDB servers are shown.
-func security(g *v1alpha1.TiProxyGroup) map[string]any {
+func renderSecurity(g *v1alpha1.TiProxyGroup) map[string]any {
 	if g.Spec.TLS == nil {
 		return nil
 	}
@@ -158,9 +158,9 @@ func ownedKeys() []string {
 // times are those that a stop takes, in seconds.
 type times struct{ delay, drain, closing int64 }
 
-// shutdown returns for how long a proxy that has left the Service still takes connections,
+// shutdownTimes returns for how long a proxy that has left the Service still takes connections,
 // for how long it then waits for its clients, and for their transactions.
-func shutdown(g *v1alpha1.TiProxyGroup) times {
+func shutdownTimes(g *v1alpha1.TiProxyGroup) times {
 	s := ptr.Deref(g.Spec.Shutdown, v1alpha1.TiProxyShutdown{})
 	return times{delay: ptr.Deref(s.DelaySeconds, 10), drain: ptr.Deref(s.DrainSeconds, 60), closing: ptr.Deref(s.CloseSeconds, 15)}
 }

@@ -31,9 +31,9 @@ func sample(changes ...func(*v1alpha1.TiProxyGroup)) *v1alpha1.TiProxyGroup {
 
 func TestRenderedPodIsTheRecordedOne(t *testing.T) {
 	g := sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "[log]\nlevel = \"warn\"\n" })
-	template, files, problems := render(g, ownImage)
+	template, files, problems := buildTemplate(g, ownImage)
 	require.Empty(t, problems)
-	golden.JSON(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(g), "inputs": inputs(g)})
+	golden.CompareJSON(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": renderServices(g), "inputs": collectInputs(g)})
 }
 
 func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
@@ -55,7 +55,7 @@ func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
 		"by such an operator without a delay":         {"", shorter, nil, 612, "graceful-close-conn-timeout = 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			template, files, problems := render(sample(c.change), c.image)
+			template, files, problems := buildTemplate(sample(c.change), c.image)
 			require.Empty(t, problems)
 			if c.hook == nil {
 				assert.Nil(t, template.Spec.Containers[0].Lifecycle)
@@ -73,36 +73,36 @@ func TestPX01TheServiceIsShapedByTheUser(t *testing.T) {
 	g := sample(func(g *v1alpha1.TiProxyGroup) {
 		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}}
 	})
-	service := services(g)[0]
+	service := renderServices(g)[0]
 	assert.Equal(t, "basic-tiproxy", service.Name)
 	assert.Equal(t, corev1.ServiceTypeLoadBalancer, service.Spec.Type)
 	assert.EqualValues(t, 3306, service.Spec.Ports[0].Port)
-	assert.Equal(t, "basic-tiproxy-peer", services(g)[1].Name)
-	assert.Equal(t, corev1.ServiceTypeClusterIP, services(sample())[0].Spec.Type)
+	assert.Equal(t, "basic-tiproxy-peer", renderServices(g)[1].Name)
+	assert.Equal(t, corev1.ServiceTypeClusterIP, renderServices(sample())[0].Spec.Type)
 }
 
 func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
-	_, files, problems := render(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.ClusterDomain = "k8s.example.com" }), "")
+	_, files, problems := buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.ClusterDomain = "k8s.example.com" }), "")
 	require.Empty(t, problems)
 	assert.Contains(t, files["tiproxy.toml"], "pd-addrs = 'basic-pd.shop.svc.k8s.example.com:2379'")
 }
 
 func TestPreferIPv6ListensEverywhere(t *testing.T) {
-	_, files, problems := render(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.PreferIPv6 = true }), "")
+	_, files, problems := buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.PreferIPv6 = true }), "")
 	require.Empty(t, problems)
 	assert.Contains(t, files["tiproxy.toml"], "addr = '[::]:6000'")
 	assert.Contains(t, files["tiproxy.toml"], "addr = '[::]:3080'")
 }
 
 func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
-	_, _, problems := render(sample(func(g *v1alpha1.TiProxyGroup) {
+	_, _, problems := buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) {
 		g.Spec.Config = "workdir = \"/x\"\n[proxy]\naddr = \"y\"\npd-addrs = \"z\"\n"
 	}), "")
 	require.Len(t, problems, 3)
 	for n, key := range []string{"workdir", "proxy.addr", "proxy.pd-addrs"} {
 		assert.Contains(t, problems[n], key)
 	}
-	_, _, problems = render(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "a = " }), "")
+	_, _, problems = buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "a = " }), "")
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0], "spec.config")
 }
@@ -112,21 +112,21 @@ func TestPX04AProxySpeaksTLSOnEachSide(t *testing.T) {
 		g.Spec.TLS = &v1alpha1.TiProxyTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}, Backend: &v1alpha1.BackendTLS{}}
 		g.Spec.Config = "[security]\nrequire-backend-tls = true\n"
 	})
-	template, files, problems := render(g, ownImage)
+	template, files, problems := buildTemplate(g, ownImage)
 	require.Empty(t, problems)
-	golden.JSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": inputs(g)})
+	golden.CompareJSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": collectInputs(g)})
 
 	g.Spec.TLS.MySQL.ClientAuth, g.Spec.TLS.Backend = "", nil
-	template, files, problems = render(g, "")
+	template, files, problems = buildTemplate(g, "")
 	require.Empty(t, problems)
 	assert.NotContains(t, files["tiproxy.toml"], "tiproxy-server-tls/ca.crt", "no certificate is wanted of clients")
 	assert.NotContains(t, files["tiproxy.toml"], "sql-tls")
 	assert.Len(t, template.Spec.Volumes, 5, "config, tmp, work, and two certificates")
 
 	g.Spec.Config = "[security.cluster-tls]\nca = '/mine'\n"
-	_, _, problems = render(g, "")
+	_, _, problems = buildTemplate(g, "")
 	assert.Len(t, problems, 1, "it is the operator's to set")
 	g.Spec.Config = "[security.sql-tls]\nskip-ca = true\n"
-	_, _, problems = render(g, "")
+	_, _, problems = buildTemplate(g, "")
 	assert.Empty(t, problems, "TLS towards TiDB servers without a Secret")
 }

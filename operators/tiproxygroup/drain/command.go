@@ -22,7 +22,7 @@ func Parse(args []string, env func(string) string) (c Command, err error) {
 	c.Line, err = hook.ParseLine(args, []string{"stop"}, func(set *flag.FlagSet) {
 		set.StringVar(&c.Job.Metrics, "metrics", "", "URL of TiProxy's metrics")
 		set.DurationVar(&c.Job.Delay, "delay", 0, "for how long new connections are still taken")
-		c.Job.TLS.Flags(set)
+		c.Job.TLS.AddFlags(set)
 		set.DurationVar(&c.Job.Within, "within", 0, "for how long clients may then close theirs, at most")
 	})
 	if err == nil && c.Verb == "stop" && (c.Job.Metrics == "" || c.Job.Delay < 0 || c.Job.Within < 0) {

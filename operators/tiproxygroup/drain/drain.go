@@ -70,7 +70,7 @@ func (j Job) Stop(ctx context.Context) error {
 				return fmt.Errorf("clients cannot be waited for: %w", err)
 			}
 		case now == 0:
-			j.Say.Tell("no client is connected")
+			j.Say.Logf("no client is connected")
 			return nil
 		default:
 			left, failed = now, 0
@@ -89,7 +89,7 @@ func (j Job) count(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("make request: %w", err)
 	}
-	transport, err := j.TLS.Local()
+	transport, err := j.TLS.LocalTransport()
 	if err != nil {
 		return 0, err
 	}
@@ -106,11 +106,11 @@ func (j Job) count(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", j.Metrics, err)
 	}
-	return sum(text)
+	return sumMetric(text)
 }
 
-// sum adds up the values of the metric, in the text format of Prometheus.
-func sum(text []byte) (int, error) {
+// sumMetric adds up the values of the metric, in the text format of Prometheus.
+func sumMetric(text []byte) (int, error) {
 	total, found := 0.0, false
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, maxAnswer)

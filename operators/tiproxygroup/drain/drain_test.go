@@ -115,7 +115,7 @@ func TestPX04ClientsAreCountedOverTLS(t *testing.T) {
 	data, err := ca.Secret(pki.Leaf{Names: []string{"p-0.p-peer.shop.svc"}})
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, clients(0)) }))
-	server.TLS, err = pki.Server(data)
+	server.TLS, err = pki.ServerConfig(data)
 	require.NoError(t, err)
 	server.StartTLS()
 	t.Cleanup(server.Close)

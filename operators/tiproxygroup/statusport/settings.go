@@ -19,10 +19,10 @@ const port = settings.Port(v1alpha1.PortTiProxyAPI)
 // path of the configuration in TiProxy's HTTP API.
 const path = "/api/admin/config/"
 
-// Table returns the items of tiproxy.toml that TiProxy takes while it runs, by its
+// SettingsTable returns the items of tiproxy.toml that TiProxy takes while it runs, by its
 // documentation of the configuration file ("Support hot-reload: yes", v1.3). Left out are
 // the items of TLS, and labels, whose names a user chooses.
-func Table() settings.Table {
+func SettingsTable() settings.Table {
 	return settings.Table{File: File, Items: []settings.Item{
 		{Key: "log.level", Kind: settings.Text},
 		{Key: "log.log-file.filename", Kind: settings.Text},
@@ -54,7 +54,7 @@ func (Settings) Show(ctx context.Context, host string) (map[string]any, error) {
 func (Settings) Take(ctx context.Context, host string, items map[string]string) (string, error) {
 	typed := map[string]any{}
 	for key, text := range items {
-		typed[key] = value(key, text)
+		typed[key] = parseValue(key, text)
 	}
 	body, err := tomlconfig.Render(tomlconfig.Merge(nil, typed))
 	if err != nil {
@@ -63,10 +63,10 @@ func (Settings) Take(ctx context.Context, host string, items map[string]string) 
 	return port.Put(ctx, host, path, "application/toml", body)
 }
 
-// value gives a text the type that its item has in the file. What is no value of the kind
+// parseValue gives a text the type that its item has in the file. What is no value of the kind
 // stays a text: TiProxy will say what it thinks of it.
-func value(key, text string) any {
-	item, _ := Table().Item(key)
+func parseValue(key, text string) any {
+	item, _ := SettingsTable().Item(key)
 	switch item.Kind {
 	case settings.Number:
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {

@@ -80,7 +80,7 @@ func TestPX03AProxyShowsWhatItRunsWith(t *testing.T) {
 
 func TestPX03ItemsOfEachKindAreListedOnce(t *testing.T) {
 	seen := map[string]bool{}
-	for _, item := range statusport.Table().Items {
+	for _, item := range statusport.SettingsTable().Items {
 		assert.False(t, seen[item.Key], item.Key)
 		seen[item.Key] = true
 		assert.NotEmpty(t, item.Kind, item.Key)

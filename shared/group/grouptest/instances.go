@@ -21,32 +21,32 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 )
 
-// change applies an Instance. It is refused if the operator's live look would
+// tryApplyChange applies an Instance. It is refused if the operator's live look would
 // show that the plan is outdated.
-func (s *Simulation) change(seen observation.Snapshot, c planning.InstanceChange) bool {
+func (s *Simulation) tryApplyChange(seen observation.Snapshot, c planning.InstanceChange) bool {
 	there := s.instances[c.Desired.Name]
 	switch {
 	case c.Live == nil && there != nil:
 		return false
 	case c.Live == nil:
 		i := c.Desired.DeepCopy()
-		i.UID, i.Generation, i.ResourceVersion, i.CreationTimestamp = s.uid("instance"), 1, s.version(), metav1.NewTime(s.Now)
+		i.UID, i.Generation, i.ResourceVersion, i.CreationTimestamp = s.nextUID("instance"), 1, s.nextVersion(), metav1.NewTime(s.Now)
 		s.instances[i.Name], s.applied[i.Name] = i, c.Desired.Annotations
 		return true
 	case there == nil || there.UID != c.Live.UID:
 		return false
 	}
-	if same(c) {
+	if changesNothing(c) {
 		return true
 	}
 	if there.ResourceVersion != c.Live.ResourceVersion {
 		return false
 	}
 	if c.Stops {
-		if seen.Lease.HeldBy(c.Live) && !reflect.DeepEqual(s.Lease, seen.Lease) {
+		if seen.Lease.IsHeldBy(c.Live) && !reflect.DeepEqual(s.Lease, seen.Lease) {
 			return false
 		}
-		if !seen.Lease.HeldBy(c.Live) && !slices.EqualFunc(s.Instances(), seen.Instances, func(a, b *v1alpha1.Instance) bool { return a.ResourceVersion == b.ResourceVersion }) {
+		if !seen.Lease.IsHeldBy(c.Live) && !slices.EqualFunc(s.Instances(), seen.Instances, func(a, b *v1alpha1.Instance) bool { return a.ResourceVersion == b.ResourceVersion }) {
 			return false
 		}
 	}
@@ -59,25 +59,25 @@ func (s *Simulation) change(seen observation.Snapshot, c planning.InstanceChange
 	maps.Copy(there.Annotations, c.Desired.Annotations)
 	s.applied[there.Name] = c.Desired.Annotations
 	there.Finalizers = c.Desired.Finalizers
-	if !sameSpec(there, c.Desired) {
+	if !equalSpecs(there, c.Desired) {
 		c.Desired.Spec.DeepCopyInto(&there.Spec)
 		there.Generation++
 	}
-	there.ResourceVersion = s.version()
+	there.ResourceVersion = s.nextVersion()
 	return true
 }
 
-// same reports whether a change would change nothing of what was seen.
-func same(c planning.InstanceChange) bool {
+// changesNothing reports whether a change would change nothing of what was seen.
+func changesNothing(c planning.InstanceChange) bool {
 	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationAppliedConfig, v1alpha1.AnnotationMissed, v1alpha1.AnnotationLeadersEvicted} {
 		if c.Live.Annotations[key] != c.Desired.Annotations[key] {
 			return false
 		}
 	}
-	return sameSpec(c.Live, c.Desired) && slices.Equal(c.Live.Finalizers, c.Desired.Finalizers)
+	return equalSpecs(c.Live, c.Desired) && slices.Equal(c.Live.Finalizers, c.Desired.Finalizers)
 }
 
-func sameSpec(a, b *v1alpha1.Instance) bool {
+func equalSpecs(a, b *v1alpha1.Instance) bool {
 	x, y := a.Spec, b.Spec
 	if !bytes.Equal(x.PodTemplate.Raw, y.PodTemplate.Raw) {
 		return false
@@ -86,11 +86,11 @@ func sameSpec(a, b *v1alpha1.Instance) bool {
 	return equality.Semantic.DeepEqual(x, y)
 }
 
-// Put puts a copy of an Instance on the stage as it is and, if its status names a
+// AddInstance puts a copy of an Instance on the stage as it is and, if its status names a
 // pod, that pod.
-func (s *Simulation) Put(i *v1alpha1.Instance, ready bool) {
+func (s *Simulation) AddInstance(i *v1alpha1.Instance, ready bool) {
 	i = i.DeepCopy()
-	i.ResourceVersion = s.version()
+	i.ResourceVersion = s.nextVersion()
 	s.instances[i.Name], s.applied[i.Name] = i, maps.Clone(i.Annotations)
 	if i.Status.PodUID == "" {
 		return
@@ -102,8 +102,8 @@ func (s *Simulation) Put(i *v1alpha1.Instance, ready bool) {
 	s.pods[i.Name] = pod
 }
 
-// Member writes what the group's operator says of the member of an Instance.
-func (s *Simulation) Member(m groupstatus.Member) {
+// WriteMemberStatus writes what the group's operator says of the member of an Instance.
+func (s *Simulation) WriteMemberStatus(m groupstatus.Member) {
 	i := s.instances[m.Instance.Name]
 	if i == nil || i.UID != m.Instance.UID {
 		return
@@ -121,7 +121,7 @@ func (s *Simulation) Member(m groupstatus.Member) {
 // Delete deletes an Instance as a user does; it goes when its finalizers have.
 func (s *Simulation) Delete(name string) {
 	if i := s.instances[name]; i != nil && i.DeletionTimestamp == nil {
-		i.DeletionTimestamp, i.ResourceVersion = ptr.To(metav1.NewTime(s.Now)), s.version()
+		i.DeletionTimestamp, i.ResourceVersion = ptr.To(metav1.NewTime(s.Now)), s.nextVersion()
 		i.Generation++
 	}
 }
@@ -130,19 +130,19 @@ func (s *Simulation) Delete(name string) {
 func (s *Simulation) Annotate(name, key, value string) {
 	if i := s.instances[name]; i != nil {
 		metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, value)
-		i.ResourceVersion = s.version()
+		i.ResourceVersion = s.nextVersion()
 	}
 }
 
-// Gone removes an Instance, its finalizers notwithstanding.
-func (s *Simulation) Gone(name string) {
+// RemoveInstance removes an Instance, its finalizers notwithstanding.
+func (s *Simulation) RemoveInstance(name string) {
 	delete(s.instances, name)
 	delete(s.applied, name)
 	delete(s.pods, name)
 }
 
-// put adds conditions to an Instance's status.
-func put(i *v1alpha1.Instance, set *conditions.Set) {
+// mergeConditions adds conditions to an Instance's status.
+func mergeConditions(i *v1alpha1.Instance, set *conditions.Set) {
 	for _, c := range set.List() {
 		if old := meta.FindStatusCondition(i.Status.Conditions, c.Type); old != nil {
 			*old = c
@@ -155,6 +155,6 @@ func put(i *v1alpha1.Instance, set *conditions.Set) {
 // touch gives an Instance whose status has changed a new resourceVersion.
 func (s *Simulation) touch(before *v1alpha1.InstanceStatus, i *v1alpha1.Instance) {
 	if !reflect.DeepEqual(*before, i.Status) {
-		i.ResourceVersion = s.version()
+		i.ResourceVersion = s.nextVersion()
 	}
 }

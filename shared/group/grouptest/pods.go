@@ -43,8 +43,8 @@ func (s *Simulation) Pod(name string) Pod {
 	return Pod{}
 }
 
-// Serving counts the pods that serve.
-func (s *Simulation) Serving() int {
+// CountServing counts the pods that serve.
+func (s *Simulation) CountServing() int {
 	n := 0
 	for _, p := range s.pods {
 		if p.Ready {
@@ -71,10 +71,10 @@ func (s *Simulation) Operate(name string) {
 	case pod != nil && (gone || i.Spec.Suspended || pod.UID == i.Spec.StopPod):
 		s.stop(pod)
 	case gone:
-		s.Gone(name)
+		s.RemoveInstance(name)
 		return
 	case pod == nil && !i.Spec.Suspended:
-		s.pods[name] = &Pod{Name: name, UID: s.uid("pod"), Revision: i.Spec.Revision, MadeFrom: i.Spec.Revision, template: wanted}
+		s.pods[name] = &Pod{Name: name, UID: s.nextUID("pod"), Revision: i.Spec.Revision, MadeFrom: i.Spec.Revision, template: wanted}
 	case pod != nil && pod.Revision != i.Spec.Revision:
 		switch {
 		case pod.Revision == i.Spec.InPlaceFrom:
@@ -88,24 +88,24 @@ func (s *Simulation) Operate(name string) {
 			pod.Revision, pod.template = i.Spec.Revision, wanted
 		}
 	}
-	s.status(i)
+	s.writeStatus(i)
 }
 
 func (s *Simulation) stop(pod *Pod) {
 	delete(s.pods, pod.Name)
 	if pod.Ready && s.OnStop != nil {
-		s.OnStop(*pod, s.Serving())
+		s.OnStop(*pod, s.CountServing())
 	}
 }
 
-func (s *Simulation) status(i *v1alpha1.Instance) {
+func (s *Simulation) writeStatus(i *v1alpha1.Instance) {
 	set := conditions.New(i.Status.Conditions, i.Generation, s.Now)
 	pod := s.pods[i.Name]
 	verdict := conditions.Verdict{Suspended: i.Spec.Suspended, Summary: "the pod runs", Outcome: step.Done()}
 	switch {
 	case pod == nil:
 		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonPodMissing, "there is no pod")
-	case broken(pod):
+	case isBroken(pod):
 		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonImagePullFailed, "no such image")
 	case !pod.Ready:
 		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonPodNotReady, "the pod starts")
@@ -113,10 +113,10 @@ func (s *Simulation) status(i *v1alpha1.Instance) {
 		verdict.Serving = true
 	}
 	if verdict.Serving {
-		set.True(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
+		set.MarkTrue(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
 		set.NotBefore(v1alpha1.ConditionPodReady, pod.since)
 	} else {
-		set.False(v1alpha1.ConditionPodReady, verdict.Outcome.Reason, verdict.Outcome.Message)
+		set.MarkFalse(v1alpha1.ConditionPodReady, verdict.Outcome.Reason, verdict.Outcome.Message)
 	}
 	set.Finish(verdict)
 	before := i.Status.DeepCopy()
@@ -133,18 +133,18 @@ func (s *Simulation) status(i *v1alpha1.Instance) {
 			meta.RemoveStatusCondition(&i.Status.Conditions, transient)
 		}
 	}
-	put(i, set)
+	mergeConditions(i, set)
 	s.touch(before, i)
 }
 
-func broken(p *Pod) bool {
+func isBroken(p *Pod) bool {
 	return slices.ContainsFunc(p.template.Spec.Containers, func(c corev1.Container) bool { return strings.Contains(c.Image, BadImage) })
 }
 
 // Start lets the pod of an Instance become ready, if it can.
 func (s *Simulation) Start(name string) {
 	if p := s.pods[name]; p != nil && !p.Ready {
-		p.Ready, p.since = !broken(p), metav1.NewTime(s.Now)
+		p.Ready, p.since = !isBroken(p), metav1.NewTime(s.Now)
 	}
 }
 

@@ -88,10 +88,10 @@ func (s *Simulation) Snapshot() observation.Snapshot {
 	}
 }
 
-// Carry does what the operator does with a plan that was made from a snapshot,
+// ExecutePlan does what the operator does with a plan that was made from a snapshot,
 // and returns the calls that it makes. What the operator would look at live is
 // looked at.
-func (s *Simulation) Carry(seen observation.Snapshot, plan planning.Plan) []component.Call {
+func (s *Simulation) ExecutePlan(seen observation.Snapshot, plan planning.Plan) []component.Call {
 	if plan.ConfigMap != nil {
 		s.files[plan.ConfigMap.Name] = true
 	}
@@ -106,12 +106,12 @@ func (s *Simulation) Carry(seen observation.Snapshot, plan planning.Plan) []comp
 		if since.IsZero() {
 			since = s.Now
 		}
-		s.Lease, s.HolderLost, s.HolderReturns = lease.Held(lease.Of(take.Instance), since, plan.Lease.Leaders), false, false
+		s.Lease, s.HolderLost, s.HolderReturns = lease.NewState(lease.NewHolder(take.Instance), since, plan.Lease.Leaders), false, false
 		s.Lease.Recreating = plan.Lease.Recreating
 	}
 	refused := false
 	for _, change := range plan.Instances {
-		refused = !s.change(seen, change) || refused
+		refused = !s.tryApplyChange(seen, change) || refused
 	}
 	if refused {
 		return nil
@@ -144,12 +144,12 @@ func (s *Simulation) Report(seen observation.Snapshot, plan planning.Plan) *cond
 		}
 		member := conditions.NewMember(i.Status.Conditions, s.Now)
 		if plan.Drained[name] {
-			member.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the member has left")
+			member.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the member has left")
 		} else if i.Spec.Retire {
-			member.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the member is leaving")
+			member.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the member is leaving")
 		}
 		before := i.Status.DeepCopy()
-		put(i, member)
+		mergeConditions(i, member)
 		s.touch(before, i)
 	}
 	return set
@@ -162,17 +162,17 @@ func (s *Simulation) Step(planner func(observation.Snapshot) (planning.Plan, err
 	if err != nil {
 		return plan, nil, err
 	}
-	calls := s.Carry(seen, plan)
+	calls := s.ExecutePlan(seen, plan)
 	s.Report(seen, plan)
 	return plan, calls, nil
 }
 
-func (s *Simulation) version() string {
+func (s *Simulation) nextVersion() string {
 	s.serial++
 	return fmt.Sprint(s.serial)
 }
 
-func (s *Simulation) uid(kind string) types.UID {
+func (s *Simulation) nextUID(kind string) types.UID {
 	s.serial++
 	return types.UID(fmt.Sprintf("%s-%d", kind, s.serial))
 }

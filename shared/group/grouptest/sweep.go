@@ -37,8 +37,8 @@ type Verdict struct {
 	Plan string
 }
 
-// Planned judges the plan of every state, and returns how many there were.
-func Planned[S fmt.Stringer, P Space[S]](t *testing.T, kind string, spaces []P, judge func(S) Verdict) int {
+// CheckPlans judges the plan of every state, and returns how many there were.
+func CheckPlans[S fmt.Stringer, P Space[S]](t *testing.T, kind string, spaces []P, judge func(S) Verdict) int {
 	t.Helper()
 	total, acting, broken := 0, 0, 0
 	for _, space := range spaces {
@@ -66,10 +66,10 @@ func Planned[S fmt.Stringer, P Space[S]](t *testing.T, kind string, spaces []P, 
 	return total
 }
 
-// Followed follows every state to its end, and returns how many there were. follow
+// FollowStates follows every state to its end, and returns how many there were. follow
 // says what the end is, after how many reconciles, and what was wrong on the way
 // or with the end.
-func Followed[S fmt.Stringer, P Space[S]](t *testing.T, kind string, spaces []P, follow func(S) (end string, steps int, wrong []string)) int {
+func FollowStates[S fmt.Stringer, P Space[S]](t *testing.T, kind string, spaces []P, follow func(S) (end string, steps int, wrong []string)) int {
 	t.Helper()
 	total, longest, bad := 0, 0, 0
 	ends := map[string]int{}
@@ -96,9 +96,9 @@ func Followed[S fmt.Stringer, P Space[S]](t *testing.T, kind string, spaces []P,
 	return total
 }
 
-// Fill visits every way to fill so many slots with one of the choices each. What
+// VisitCombinations visits every way to fill so many slots with one of the choices each. What
 // is visited is used again.
-func Fill[C any](slots int, choices []C, visit func([]C)) {
+func VisitCombinations[C any](slots int, choices []C, visit func([]C)) {
 	var rec func(filled []C)
 	rec = func(filled []C) {
 		if len(filled) == slots {
@@ -112,9 +112,9 @@ func Fill[C any](slots int, choices []C, visit func([]C)) {
 	rec(make([]C, 0, slots))
 }
 
-// Unsaid returns what an outcome that is not Done lacks: a known reason, a line for
+// CheckOutcome returns what an outcome that is not Done lacks: a known reason, a line for
 // a user, and a time to look again. Nothing of an enumeration needs a user.
-func Unsaid(o step.Outcome, known []string) []string {
+func CheckOutcome(o step.Outcome, known []string) []string {
 	var out []string
 	if o.Kind == step.KindStall || o.Kind == step.KindFail {
 		out = append(out, "nothing of this needs a user")

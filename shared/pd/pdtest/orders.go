@@ -12,8 +12,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// order carries an order out, unless the test has it refused.
-func (p *PD) order(call string, do func() error) error {
+// execute carries an order out, unless the test has it refused.
+func (p *PD) execute(call string, do func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refuse != nil {
@@ -26,7 +26,7 @@ func (p *PD) order(call string, do func() error) error {
 	return nil
 }
 
-func refused(call string, status int, format string, args ...any) error {
+func newRefusedError(call string, status int, format string, args ...any) error {
 	return &pd.Refused{Call: call, Status: status, Body: fmt.Sprintf(format, args...)}
 }
 
@@ -34,18 +34,18 @@ func refused(call string, status int, format string, args ...any) error {
 // call to call in its status only.
 func (p *PD) store(call, id string, unknown int) (*pd.Store, error) {
 	if slices.Contains(p.gone, id) {
-		return nil, refused(call, http.StatusGone, "[PD:core:ErrStoreRemoved]store %s has been removed", id)
+		return nil, newRefusedError(call, http.StatusGone, "[PD:core:ErrStoreRemoved]store %s has been removed", id)
 	}
 	at := slices.IndexFunc(p.view.Stores, func(s pd.Store) bool { return s.ID == id })
 	if at < 0 {
-		return nil, refused(call, unknown, "[PD:core:ErrStoreNotFound]store %s not found", id)
+		return nil, newRefusedError(call, unknown, "[PD:core:ErrStoreNotFound]store %s not found", id)
 	}
 	return &p.view.Stores[at], nil
 }
 
 // SetStoreLabels implements pd.Client.
 func (p *PD) SetStoreLabels(_ context.Context, id string, labels map[string]string) error {
-	return p.order("labels "+id, func() error {
+	return p.execute("labels "+id, func() error {
 		s, err := p.store("set-store-labels", id, http.StatusNotFound)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (p *PD) SetStoreLabels(_ context.Context, id string, labels map[string]stri
 
 // EnablePlacementRules implements pd.Client.
 func (p *PD) EnablePlacementRules(context.Context) error {
-	return p.order("placement-rules", func() error {
+	return p.execute("placement-rules", func() error {
 		p.view.PlacementRules = true
 		return nil
 	})
@@ -69,7 +69,7 @@ func (p *PD) EnablePlacementRules(context.Context) error {
 
 // SetConfig implements pd.Client. If the View has a Config, it shows it from then on.
 func (p *PD) SetConfig(_ context.Context, items map[string]any) error {
-	return p.order("config", func() error {
+	return p.execute("config", func() error {
 		maps.Copy(p.config, items)
 		if p.view.Config == nil {
 			return nil
@@ -89,9 +89,9 @@ func (p *PD) SetConfig(_ context.Context, items map[string]any) error {
 
 // TransferLeader implements pd.Client. The member leads at once.
 func (p *PD) TransferLeader(_ context.Context, member string) error {
-	return p.order("transfer "+member, func() error {
+	return p.execute("transfer "+member, func() error {
 		if _, ok := p.view.Member(member); !ok {
-			return refused("transfer-leader", http.StatusInternalServerError, "no valid pd to transfer etcd leader")
+			return newRefusedError("transfer-leader", http.StatusInternalServerError, "no valid pd to transfer etcd leader")
 		}
 		p.view.Leader = member
 		return nil
@@ -101,10 +101,10 @@ func (p *PD) TransferLeader(_ context.Context, member string) error {
 // DeleteMember implements pd.Client. If the leader goes, another member that is
 // healthy leads.
 func (p *PD) DeleteMember(_ context.Context, id string) error {
-	return p.order("delete-member "+id, func() error {
+	return p.execute("delete-member "+id, func() error {
 		at := slices.IndexFunc(p.view.Members, func(m pd.Member) bool { return m.ID == id })
 		if at < 0 {
-			return refused("delete-member", http.StatusInternalServerError,
+			return newRefusedError("delete-member", http.StatusInternalServerError,
 				"[PD:etcd:ErrEtcdMemberRemove]etcdserver: member not found: etcdserver: member not found")
 		}
 		led := p.view.Members[at].Name == p.view.Leader
@@ -122,10 +122,10 @@ func (p *PD) DeleteMember(_ context.Context, id string) error {
 
 // SetPeerURLs implements pd.Client.
 func (p *PD) SetPeerURLs(_ context.Context, id string, urls []string) error {
-	return p.order("peer-urls "+id, func() error {
+	return p.execute("peer-urls "+id, func() error {
 		at := slices.IndexFunc(p.view.Members, func(m pd.Member) bool { return m.ID == id })
 		if at < 0 {
-			return refused("set-peer-urls", http.StatusNotFound, "etcdserver: member not found")
+			return newRefusedError("set-peer-urls", http.StatusNotFound, "etcdserver: member not found")
 		}
 		p.view.Members[at].PeerURL, p.view.Members[at].OtherPeerURL = urls[0], ""
 		if len(urls) > 1 {
@@ -138,16 +138,16 @@ func (p *PD) SetPeerURLs(_ context.Context, id string, urls []string) error {
 // EvictLeaders implements pd.Client. The leaders go at once to the first store
 // that may have them; if there is none, or the test holds them, they stay.
 func (p *PD) EvictLeaders(_ context.Context, id string) error {
-	return p.order("evict "+id, func() error {
+	return p.execute("evict "+id, func() error {
 		s, err := p.store("evict-leaders", id, http.StatusInternalServerError)
 		if err != nil {
 			return err
 		}
-		if !p.view.Evicts(id) {
+		if !p.view.EvictsLeaders(id) {
 			p.view.EvictLeader = append(p.view.EvictLeader, id)
 			slices.SortFunc(p.view.EvictLeader, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 		}
-		to := slices.IndexFunc(p.view.Stores, func(o pd.Store) bool { return o.State == pd.StateUp && !p.view.Evicts(o.ID) })
+		to := slices.IndexFunc(p.view.Stores, func(o pd.Store) bool { return o.State == pd.StateUp && !p.view.EvictsLeaders(o.ID) })
 		if to >= 0 && !p.held {
 			p.view.Stores[to].Leaders += s.Leaders
 			s.Leaders = 0
@@ -158,7 +158,7 @@ func (p *PD) EvictLeaders(_ context.Context, id string) error {
 
 // StopEvictingLeaders implements pd.Client. No leader comes back by itself.
 func (p *PD) StopEvictingLeaders(_ context.Context, id string) error {
-	return p.order("stop-evicting "+id, func() error {
+	return p.execute("stop-evicting "+id, func() error {
 		p.view.EvictLeader = slices.DeleteFunc(p.view.EvictLeader, func(e string) bool { return e == id })
 		return nil
 	})
@@ -167,7 +167,7 @@ func (p *PD) StopEvictingLeaders(_ context.Context, id string) error {
 // DeleteStore implements pd.Client. The store goes at once, unless PD is Slow;
 // its regions and leaders are simply gone.
 func (p *PD) DeleteStore(_ context.Context, id string) error {
-	return p.order("delete-store "+id, func() error {
+	return p.execute("delete-store "+id, func() error {
 		s, err := p.store("delete-store", id, http.StatusNotFound)
 		switch {
 		case err != nil:
@@ -182,7 +182,7 @@ func (p *PD) DeleteStore(_ context.Context, id string) error {
 			}
 		}
 		if stay < p.view.MaxReplicas {
-			return refused("delete-store", http.StatusBadRequest,
+			return newRefusedError("delete-store", http.StatusBadRequest,
 				"[PD:core:ErrStoresNotEnough]can not remove store %s since the number of up stores would be %d while need %d", id, stay, p.view.MaxReplicas)
 		}
 		s.State = pd.StateOffline
@@ -197,7 +197,7 @@ func (p *PD) DeleteStore(_ context.Context, id string) error {
 
 // RestoreStore implements pd.Client.
 func (p *PD) RestoreStore(_ context.Context, id string) error {
-	return p.order("restore "+id, func() error {
+	return p.execute("restore "+id, func() error {
 		s, err := p.store("restore-store", id, http.StatusNotFound)
 		if err != nil {
 			return err

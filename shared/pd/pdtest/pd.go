@@ -52,16 +52,16 @@ func (p *PD) Refuse(err error) {
 	p.refuse = err
 }
 
-// Slow has a store that is deleted be seen Offline by that many polls; by
+// DelayRemoval has a store that is deleted be seen Offline by that many polls; by
 // default it goes at once.
-func (p *PD) Slow(polls int) {
+func (p *PD) DelayRemoval(polls int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.slow = polls
 }
 
-// Hold has leaders stay where they are whatever evicts them, or move again.
-func (p *PD) Hold(held bool) {
+// HoldLeaders has leaders stay where they are whatever evicts them, or move again.
+func (p *PD) HoldLeaders(held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = held
@@ -89,8 +89,8 @@ func (p *PD) Register(address string) string {
 	return id
 }
 
-// State changes the state of every store, or of those with the given IDs.
-func (p *PD) State(state string, ids ...string) {
+// SetState changes the state of every store, or of those with the given IDs.
+func (p *PD) SetState(state string, ids ...string) {
 	p.Change(func(v *pd.View) {
 		for i := range v.Stores {
 			if len(ids) == 0 || slices.Contains(ids, v.Stores[i].ID) {

@@ -22,7 +22,7 @@ func TestAStoreGoesWhenItIsToldTo(t *testing.T) {
 	p := pdtest.New(pd.View{MaxReplicas: 1})
 	p.Register("a:20160")
 	id := p.Register("b:20160")
-	p.Slow(1)
+	p.DelayRemoval(1)
 	ctx := t.Context()
 	require.NoError(t, p.DeleteStore(ctx, id))
 	s, _ := view(t, p).Store(id)
@@ -53,7 +53,7 @@ func TestEvictedLeadersGoToAnotherStore(t *testing.T) {
 	assert.Empty(t, view(t, p).EvictLeader)
 	assert.ErrorContains(t, p.EvictLeaders(t.Context(), "9"), "500")
 
-	p.Hold(true)
+	p.HoldLeaders(true)
 	require.NoError(t, p.EvictLeaders(t.Context(), to))
 	s, _ = view(t, p).Store(to)
 	assert.Equal(t, 3, s.Leaders, "they are held")

@@ -31,7 +31,7 @@ func (a *Stores) read(r *reader) error {
 				return err
 			}
 			a.stores = append(a.stores, next)
-			return few(len(next.Store.Labels), "labels")
+			return checkCount(len(next.Store.Labels), "labels")
 		})
 	})
 }
@@ -57,7 +57,7 @@ func (a *Members) read(r *reader) error {
 					return err
 				}
 				a.Members = append(a.Members, next)
-				return few(len(next.GetClientUrls())+len(next.GetPeerUrls()), "URLs")
+				return checkCount(len(next.GetClientUrls())+len(next.GetPeerUrls()), "URLs")
 			})
 		}
 		return r.skip()
@@ -78,7 +78,7 @@ func (a *Health) read(r *reader) error {
 		if err := r.value(&next); err != nil {
 			return err
 		}
-		a.healthy[decimal(next.MemberID)] = next.Health
+		a.healthy[formatID(next.MemberID)] = next.Health
 		return nil
 	})
 }
@@ -136,7 +136,7 @@ func (a *Rules) read(r *reader) error {
 		for _, c := range next.Constraints {
 			values += len(c.Values)
 		}
-		return few(values, "labels")
+		return checkCount(values, "labels")
 	})
 }
 

@@ -93,7 +93,7 @@ func TestWhenADiskIsFull(t *testing.T) {
 		"a size that is not there": {"", "", false},
 		"free space of no size":    {"100GiB", "little", false},
 	} {
-		assert.Equal(t, c.full, lowSpace(c.capacity, c.available), name)
+		assert.Equal(t, c.full, hasLowSpace(c.capacity, c.available), name)
 	}
 }
 

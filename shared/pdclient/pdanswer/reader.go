@@ -164,8 +164,8 @@ var (
 	errMore     = errors.New("there is more after it")
 )
 
-// few says that a list of an element is longer than it is believed to be.
-func few(n int, what string) error {
+// checkCount says that a list of an element is longer than it is believed to be.
+func checkCount(n int, what string) error {
 	if n > maxLabels {
 		return fmt.Errorf("it has something with %d %s, more than %d", n, what, maxLabels)
 	}

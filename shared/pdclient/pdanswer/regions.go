@@ -10,8 +10,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// region is a region as PD describes it.
-func region(r pdhttp.RegionInfo) pd.Region {
+// convertRegion is a region as PD describes it.
+func convertRegion(r pdhttp.RegionInfo) pd.Region {
 	out := pd.Region{ID: strconv.FormatInt(r.ID, 10)}
 	if r.Leader.StoreID != 0 {
 		out.LeaderStore = strconv.FormatInt(r.Leader.StoreID, 10)
@@ -53,11 +53,11 @@ func (a *Regions) read(r *reader) error {
 				if err := r.value(&next); err != nil {
 					return err
 				}
-				if err := few(max(len(next.Peers), len(next.DownPeers), len(next.PendingPeers)), "peers"); err != nil {
+				if err := checkCount(max(len(next.Peers), len(next.DownPeers), len(next.PendingPeers)), "peers"); err != nil {
 					return err
 				}
 				seen++
-				return a.Each(next.ID, region(next))
+				return a.Each(next.ID, convertRegion(next))
 			})
 		}
 		return r.skip()

@@ -26,7 +26,7 @@ func AddMembers(v *pd.View, call string, answer Members) error {
 	case answer.Leader.GetMemberId() == 0:
 		return &pd.Malformed{Call: call, Why: "there is no leader"}
 	}
-	v.ClusterID = decimal(answer.Header.GetClusterId())
+	v.ClusterID = formatID(answer.Header.GetClusterId())
 	v.Leader = answer.Leader.GetName()
 	listed := false
 	for i, m := range answer.Members {
@@ -38,7 +38,7 @@ func AddMembers(v *pd.View, call string, answer Members) error {
 			return &pd.Malformed{Call: call, Why: fmt.Sprintf("two members are called %q or have its ID", m.GetName())}
 		}
 		v.Members = append(v.Members, pd.Member{
-			Name: m.GetName(), ID: decimal(m.GetMemberId()),
+			Name: m.GetName(), ID: formatID(m.GetMemberId()),
 			ClientURL: urlAt(m.GetClientUrls(), 0), PeerURL: urlAt(m.GetPeerUrls(), 0), OtherPeerURL: urlAt(m.GetPeerUrls(), 1),
 		})
 	}
@@ -72,13 +72,13 @@ func AddStores(v *pd.View, answer Stores) {
 			labels[l.Key] = l.Value
 		}
 		v.Stores = append(v.Stores, pd.Store{
-			ID: decimal(s.Store.ID), Address: s.Store.Address, StatusAddress: s.Store.StatusAddress,
+			ID: formatID(s.Store.ID), Address: s.Store.Address, StatusAddress: s.Store.StatusAddress,
 			State: s.Store.StateName, Version: s.Store.Version, Labels: labels,
 			// Node state 0 is "preparing". Once it has left it the store was
 			// alive, even if PD has forgotten when it last heard of it.
 			Started: s.Store.NodeState > 0 || s.Store.LastHeartbeat > 0 || s.Status.LastHeartbeat.Unix() > 0,
 			Leaders: s.Status.Leaders, Regions: s.Status.Regions,
-			LowSpace: lowSpace(s.Status.Capacity, s.Status.Available),
+			LowSpace: hasLowSpace(s.Status.Capacity, s.Status.Available),
 		})
 	}
 }
@@ -87,9 +87,9 @@ func AddStores(v *pd.View, answer Stores) {
 // schedule.low-space-ratio, by default.
 const lowSpaceRatio = 0.8
 
-// lowSpace reports whether PD takes a store's disk for full. Of a size that cannot be
+// hasLowSpace reports whether PD takes a store's disk for full. Of a size that cannot be
 // read nothing is said.
-func lowSpace(capacity, available string) bool {
+func hasLowSpace(capacity, available string) bool {
 	whole, free := bytesOf(capacity), bytesOf(available)
 	return whole > 0 && free >= 0 && free < whole*(1-lowSpaceRatio)
 }
@@ -139,7 +139,7 @@ func addValue(into map[string]string, key string, value json.RawMessage) {
 // AddEvicted puts the stores that give their leaders away into a view.
 func AddEvicted(v *pd.View, answer Evicted) {
 	for _, id := range slices.Sorted(maps.Keys(answer.Stores)) {
-		v.EvictLeader = append(v.EvictLeader, decimal(id))
+		v.EvictLeader = append(v.EvictLeader, formatID(id))
 	}
 }
 
@@ -158,7 +158,7 @@ func AddRules(v *pd.View, answer Rules) {
 	})
 }
 
-func decimal(id uint64) string { return strconv.FormatUint(id, 10) }
+func formatID(id uint64) string { return strconv.FormatUint(id, 10) }
 
 // urlAt returns one of the URLs of a member; empty if it has not so many.
 func urlAt(urls []string, at int) string {

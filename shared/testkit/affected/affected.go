@@ -43,9 +43,9 @@ func Split(tests []Test, changed string) (run, left []string) {
 	return run, left
 }
 
-// Untested says which tests were left out, and how to run them. Left are import
+// DescribeUntested says which tests were left out, and how to run them. Left are import
 // paths, by module.
-func Untested(changed string, modules []string, left map[string][]string) string {
+func DescribeUntested(changed string, modules []string, left map[string][]string) string {
 	var out strings.Builder
 	for _, module := range modules {
 		if len(left[module]) == 0 {
@@ -100,12 +100,12 @@ func List(ctx context.Context, module string) ([]Test, error) {
 		}
 		return nil, fmt.Errorf("list the tests of %s: %w", filepath.Base(module), err)
 	}
-	return parse(string(out)), nil
+	return parseListing(string(out)), nil
 }
 
-// parse reads what the go tool lists. The program that runs the tests of p is p.test;
+// parseListing reads what the go tool lists. The program that runs the tests of p is p.test;
 // "q [p.test]" is q once more, compiled for that program.
-func parse(listing string) []Test {
+func parseListing(listing string) []Test {
 	var tests []Test
 	for line := range strings.Lines(listing) {
 		name, uses, _ := strings.Cut(strings.TrimSpace(line), " ")

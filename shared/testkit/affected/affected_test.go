@@ -34,7 +34,7 @@ func TestATestIsRunIfItUsesThePackageAndNoControlPlane(t *testing.T) {
 		"its test uses itself": {group, []string{group}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run, left := Split(parse(listing), c.changed)
+			run, left := Split(parseListing(listing), c.changed)
 			assert.Equal(t, c.run, run)
 			assert.Equal(t, c.left, left)
 		})
@@ -46,8 +46,8 @@ func TestWhatIsNotTestedIsSaidWithTheCommandThatTestsIt(t *testing.T) {
 	assert.Equal(t, `NOT TESTED: these use shared/store too, but start a control plane, which takes minutes. Test them with:
   GOWORK=off go -C e2e test -timeout 30m ./rig ./bench
 or all of them with: make test
-`, Untested(store, modules, map[string][]string{"shared": nil, "e2e": {rig, repository + "e2e/bench"}}))
-	assert.Empty(t, Untested(store, modules, map[string][]string{"shared": nil}))
+`, DescribeUntested(store, modules, map[string][]string{"shared": nil, "e2e": {rig, repository + "e2e/bench"}}))
+	assert.Empty(t, DescribeUntested(store, modules, map[string][]string{"shared": nil}))
 }
 
 func TestAModuleThatStandsApartIsLookedAtForItsOwnPackages(t *testing.T) {

@@ -78,20 +78,20 @@ func Dir(ctx context.Context, names ...string) (string, error) {
 // builds those that are missing, each tool module and edition with one call of the
 // compiler.
 func Paths(ctx context.Context, names ...string) (map[string]string, error) {
-	table := programs()
+	table := knownPrograms()
 	found := make(map[string]string, len(names))
 	wanted := map[string][]string{} // build → names
 	var builds []string             // in the order in which they are named first
 	for _, name := range names {
 		p, known := table[name]
 		if !known {
-			return nil, unknown(name)
+			return nil, unknownProgramError(name)
 		}
-		if path := asset(name); path != "" {
+		if path := assetPath(name); path != "" {
 			found[name] = path
 			continue
 		}
-		build := p.module.build()
+		build := p.module.buildName()
 		if wanted[build] == nil {
 			builds = append(builds, build)
 		}
@@ -108,11 +108,11 @@ func Paths(ctx context.Context, names ...string) (map[string]string, error) {
 	}
 	for _, build := range builds {
 		moduleNames := wanted[build]
-		place, err := locate(root, table[moduleNames[0]].module)
+		place, err := locateModule(root, table[moduleNames[0]].module)
 		if err != nil {
 			return nil, err
 		}
-		if err := place.ensure(ctx, table, moduleNames); err != nil {
+		if err := place.buildMissing(ctx, table, moduleNames); err != nil {
 			return nil, err
 		}
 		for _, name := range moduleNames {
@@ -122,14 +122,14 @@ func Paths(ctx context.Context, names ...string) (map[string]string, error) {
 	return found, nil
 }
 
-// asset returns the program's path in $KUBEBUILDER_ASSETS, or "".
-func asset(name string) string {
+// assetPath returns the program's path in $KUBEBUILDER_ASSETS, or "".
+func assetPath(name string) string {
 	dir := os.Getenv(assetsEnv)
 	if dir == "" {
 		return ""
 	}
 	path, err := filepath.Abs(filepath.Join(dir, name))
-	if err != nil || !executable(path) {
+	if err != nil || !isExecutable(path) {
 		return ""
 	}
 	return path
@@ -181,7 +181,7 @@ func linkTogether(found map[string]string) (string, error) {
 	return dir, nil
 }
 
-func executable(path string) bool {
+func isExecutable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }

@@ -64,7 +64,7 @@ func TestEnsureBuildsOnceForAllWhoAskAtTheSameTime(t *testing.T) {
 	var group sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
-		group.Go(func() { errs[i] = p.ensure(t.Context(), table, []string{"renamed"}) })
+		group.Go(func() { errs[i] = p.buildMissing(t.Context(), table, []string{"renamed"}) })
 	}
 	group.Wait()
 
@@ -72,7 +72,7 @@ func TestEnsureBuildsOnceForAllWhoAskAtTheSameTime(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, 1, calls())
-	assert.True(t, executable(p.program("renamed")))
+	assert.True(t, isExecutable(p.program("renamed")))
 	left, err := filepath.Glob(filepath.Join(p.cache, ".build-*"))
 	require.NoError(t, err)
 	assert.Empty(t, left, "the build directory is removed")
@@ -81,30 +81,30 @@ func TestEnsureBuildsOnceForAllWhoAskAtTheSameTime(t *testing.T) {
 func TestEnsureReportsWhatTheCompilerSaid(t *testing.T) {
 	p, table := tiny(t)
 	require.NoError(t, os.WriteFile(filepath.Join(p.source, "main.go"), []byte("package main\n\nfunc main() { undefinedThing() }\n"), 0o600))
-	err := p.ensure(t.Context(), table, []string{"renamed"})
+	err := p.buildMissing(t.Context(), table, []string{"renamed"})
 	require.ErrorContains(t, err, "undefinedThing")
 	require.ErrorContains(t, err, "build renamed v1.2.3")
-	assert.False(t, executable(p.program("renamed")))
+	assert.False(t, isExecutable(p.program("renamed")))
 }
 
 func TestEnsureNamesTheMissingCompiler(t *testing.T) {
 	p, table := tiny(t)
 	t.Setenv("PATH", t.TempDir())
-	require.ErrorContains(t, p.ensure(t.Context(), table, []string{"renamed"}), "the Go compiler is not in $PATH")
+	require.ErrorContains(t, p.buildMissing(t.Context(), table, []string{"renamed"}), "the Go compiler is not in $PATH")
 }
 
 func TestLockIsGivenUpWhenTheContextEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lock(t.Context(), path)
+	unlock, err := lockFile(t.Context(), path)
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = lock(ctx, path)
+	_, err = lockFile(ctx, path)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	unlock()
-	again, err := lock(t.Context(), path)
+	again, err := lockFile(t.Context(), path)
 	require.NoError(t, err)
 	again()
 }
@@ -152,9 +152,9 @@ func TestLinkTogetherMakesOneDirectoryPerSet(t *testing.T) {
 func TestEveryProgramHasAPinnedVersion(t *testing.T) {
 	root, err := Root()
 	require.NoError(t, err)
-	for name, p := range programs() {
+	for name, p := range knownPrograms() {
 		t.Run(name, func(t *testing.T) {
-			found, err := locate(root, p.module)
+			found, err := locateModule(root, p.module)
 			require.NoError(t, err)
 			assert.Regexp(t, `^v\d+\.\d+\.\d+`, found.version)
 			mod, err := os.ReadFile(filepath.Join(found.source, "go.mod"))
@@ -186,15 +186,15 @@ func TestRequiredVersion(t *testing.T) {
 }
 
 func TestFingerprintFollowsPinsAndFlags(t *testing.T) {
-	base := fingerprint([]byte("mod"), []byte("sum"), nil, []string{"-a"})
-	assert.Equal(t, base, fingerprint([]byte("mod"), []byte("sum"), nil, []string{"-a"}))
+	base := computeFingerprint([]byte("mod"), []byte("sum"), nil, []string{"-a"})
+	assert.Equal(t, base, computeFingerprint([]byte("mod"), []byte("sum"), nil, []string{"-a"}))
 	assert.Len(t, base, hashLength)
 	for name, other := range map[string]string{
-		"another go.mod":                      fingerprint([]byte("mod2"), []byte("sum"), nil, []string{"-a"}),
-		"another go.sum":                      fingerprint([]byte("mod"), []byte("sum2"), nil, []string{"-a"}),
-		"another program":                     fingerprint([]byte("mod"), []byte("sum"), []byte("main"), []string{"-a"}),
-		"other flags":                         fingerprint([]byte("mod"), []byte("sum"), nil, []string{"-b"}),
-		"the same bytes, divided differently": fingerprint([]byte("mods"), []byte("um"), nil, []string{"-a"}),
+		"another go.mod":                      computeFingerprint([]byte("mod2"), []byte("sum"), nil, []string{"-a"}),
+		"another go.sum":                      computeFingerprint([]byte("mod"), []byte("sum2"), nil, []string{"-a"}),
+		"another program":                     computeFingerprint([]byte("mod"), []byte("sum"), []byte("main"), []string{"-a"}),
+		"other flags":                         computeFingerprint([]byte("mod"), []byte("sum"), nil, []string{"-b"}),
+		"the same bytes, divided differently": computeFingerprint([]byte("mods"), []byte("um"), nil, []string{"-a"}),
 	} {
 		assert.NotEqual(t, base, other, name)
 	}
@@ -202,7 +202,7 @@ func TestFingerprintFollowsPinsAndFlags(t *testing.T) {
 
 func TestEditionsOfOneModuleAreBuildsOfTheirOwn(t *testing.T) {
 	t.Setenv(CacheEnv, t.TempDir())
-	builds, err := Missing("pd-server", "pd-server-older", "tidb-server", "pd-server")
+	builds, err := MissingBuilds("pd-server", "pd-server-older", "tidb-server", "pd-server")
 	require.NoError(t, err)
 	var made [][]string
 	for _, b := range builds {
@@ -212,9 +212,9 @@ func TestEditionsOfOneModuleAreBuildsOfTheirOwn(t *testing.T) {
 
 	root, err := Root()
 	require.NoError(t, err)
-	newer, err := locate(root, programs()["pd-server"].module)
+	newer, err := locateModule(root, knownPrograms()["pd-server"].module)
 	require.NoError(t, err)
-	older, err := locate(root, programs()["pd-server-older"].module)
+	older, err := locateModule(root, knownPrograms()["pd-server-older"].module)
 	require.NoError(t, err)
 	assert.Equal(t, newer.source, older.source)
 	assert.NotEqual(t, newer.cache, older.cache, "each has a folder of its own")

@@ -30,8 +30,8 @@ type place struct {
 	cache   string
 }
 
-// locate reads the pins of a tool module.
-func locate(root string, module toolModule) (place, error) {
+// locateModule reads the pins of a tool module.
+func locateModule(root string, module toolModule) (place, error) {
 	p := place{module: module, source: filepath.Join(root, toolsDir, module.dir)}
 	mod, err := os.ReadFile(filepath.Join(p.source, "go.mod"))
 	if err != nil {
@@ -57,37 +57,37 @@ func locate(root string, module toolModule) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	p.cache = filepath.Join(cache, "bin", module.dir+"-"+p.version+"-"+fingerprint(mod, sum, own, p.flags))
+	p.cache = filepath.Join(cache, "bin", module.dir+"-"+p.version+"-"+computeFingerprint(mod, sum, own, p.flags))
 	return p, nil
 }
 
 func (p place) program(name string) string { return filepath.Join(p.cache, name) }
 
-func (p place) missing(names []string) []string {
+func (p place) missingPrograms(names []string) []string {
 	var missing []string
 	for _, name := range names {
-		if !executable(p.program(name)) {
+		if !isExecutable(p.program(name)) {
 			missing = append(missing, name)
 		}
 	}
 	return missing
 }
 
-// ensure builds those of the named programs that the cache does not have.
-func (p place) ensure(ctx context.Context, table map[string]program, names []string) error {
-	if len(p.missing(names)) == 0 {
+// buildMissing builds those of the named programs that the cache does not have.
+func (p place) buildMissing(ctx context.Context, table map[string]program, names []string) error {
+	if len(p.missingPrograms(names)) == 0 {
 		return nil
 	}
 	if err := os.MkdirAll(p.cache, 0o755); err != nil {
 		return fmt.Errorf("create cache directory: %w", err)
 	}
-	unlock, err := lock(ctx, p.cache+".lock")
+	unlock, err := lockFile(ctx, p.cache+".lock")
 	if err != nil {
 		return fmt.Errorf("wait for another build of %s: %w", p.module.dir, err)
 	}
 	defer unlock()
 	// The process that held the lock may have built just these.
-	missing := p.missing(names)
+	missing := p.missingPrograms(names)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (p place) build(ctx context.Context, table map[string]program, names []stri
 	defer func() { _ = os.RemoveAll(temp) }() // only rubbish is left there
 
 	fmt.Fprintf(os.Stderr, "building %s %s from source, once, about %s\n",
-		strings.Join(names, ", "), p.version, Duration(p.module.estimate))
+		strings.Join(names, ", "), p.version, FormatDuration(p.module.estimate))
 	if err := p.compile(ctx, compiler, temp, table, names); err != nil {
 		return fmt.Errorf("build %s %s: %w", strings.Join(names, ", "), p.version, err)
 	}
@@ -129,7 +129,7 @@ func (p place) compile(ctx context.Context, compiler, output string, table map[s
 	for _, name := range names {
 		packages = append(packages, table[name].pkg)
 	}
-	progress := Watch(os.Stderr, names[0], p.count(ctx, compiler, packages))
+	progress := Watch(os.Stderr, names[0], p.countPackages(ctx, compiler, packages))
 	defer progress.Stop()
 	// -v names each package as its compilation begins.
 	args := append([]string{"build", "-v", "-o", output + string(filepath.Separator)}, p.flags...)
@@ -154,8 +154,8 @@ func (p place) command(ctx context.Context, compiler string, args ...string) *ex
 	return cmd
 }
 
-// count is how many packages a build compiles at most; 0 if that is unknown.
-func (p place) count(ctx context.Context, compiler string, packages []string) int {
+// countPackages is how many packages a build compiles at most; 0 if that is unknown.
+func (p place) countPackages(ctx context.Context, compiler string, packages []string) int {
 	args := append([]string{"list", "-deps"}, p.flags...)
 	out, err := p.command(ctx, compiler, append(args, packages...)...).Output()
 	if err != nil {
@@ -200,9 +200,9 @@ func linkerFlags(module toolModule, version string) string {
 	return strings.Join(flags, " ")
 }
 
-// fingerprint is a short hash of all that decides what a build yields, but for
+// computeFingerprint is a short hash of all that decides what a build yields, but for
 // the compiler: a new patch release of Go is no reason to build Kubernetes again.
-func fingerprint(mod, sum, own []byte, flags []string) string {
+func computeFingerprint(mod, sum, own []byte, flags []string) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{mod, sum, own, []byte(strings.Join(flags, " ")), []byte(runtime.GOOS + "/" + runtime.GOARCH)} {
 		_, _ = fmt.Fprintf(hash, "%d\n", len(part)) // a hash never fails to write

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// lock takes the exclusive lock of a file, which is created when missing, and
+// lockFile takes the exclusive lock of a file, which is created when missing, and
 // returns the function that gives it back. It waits as long as ctx allows. The
 // kernel gives the lock back when its holder dies.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
 	locked := make(chan error, 1)
-	go func() { locked <- flock(file) }()
+	go func() { locked <- acquireFlock(file) }()
 	select {
 	case err := <-locked:
 		if err != nil {
@@ -37,7 +37,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-func flock(file *os.File) error {
+func acquireFlock(file *os.File) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
 		if !errors.Is(err, syscall.EINTR) {

@@ -15,11 +15,11 @@ type Build struct {
 	Estimate time.Duration
 }
 
-// Missing returns the builds that [Paths] would make for the named programs, one
+// MissingBuilds returns the builds that [Paths] would make for the named programs, one
 // for each tool module and edition, in the order in which they are named first. It builds
 // nothing.
-func Missing(names ...string) ([]Build, error) {
-	table := programs()
+func MissingBuilds(names ...string) ([]Build, error) {
+	table := knownPrograms()
 	root, err := Root()
 	if err != nil {
 		return nil, err
@@ -29,19 +29,19 @@ func Missing(names ...string) ([]Build, error) {
 	for _, name := range names {
 		p, known := table[name]
 		if !known {
-			return nil, unknown(name)
+			return nil, unknownProgramError(name)
 		}
-		if asset(name) != "" {
+		if assetPath(name) != "" {
 			continue
 		}
-		place, err := locate(root, p.module)
+		place, err := locateModule(root, p.module)
 		if err != nil {
 			return nil, err
 		}
-		if executable(place.program(name)) {
+		if isExecutable(place.program(name)) {
 			continue
 		}
-		key := p.module.build()
+		key := p.module.buildName()
 		if builds[key] == nil {
 			builds[key] = &Build{Estimate: p.module.estimate}
 			order = append(order, key)
@@ -57,6 +57,6 @@ func Missing(names ...string) ([]Build, error) {
 	return out, nil
 }
 
-func unknown(name string) error {
+func unknownProgramError(name string) error {
 	return fmt.Errorf("find program %q: unknown name, known are %s", name, strings.Join(Names(), ", "))
 }

@@ -33,11 +33,11 @@ type Progress struct {
 // compiles total packages at most; 0 if that is not known. Stop ends it.
 func Watch(out io.Writer, name string, total int) *Progress {
 	p := &Progress{out: out, name: name, total: total, ended: make(chan struct{})}
-	go p.tell(time.NewTicker(interval), time.Now())
+	go p.printPeriodically(time.NewTicker(interval), time.Now())
 	return p
 }
 
-func (p *Progress) tell(ticker *time.Ticker, began time.Time) {
+func (p *Progress) printPeriodically(ticker *time.Ticker, began time.Time) {
 	defer ticker.Stop()
 	for {
 		select {
@@ -55,9 +55,9 @@ func (p *Progress) line(elapsed time.Duration) string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if p.total == 0 {
-		return fmt.Sprintf("  %s: %d packages compiled after %s", p.name, p.compiled, Duration(elapsed))
+		return fmt.Sprintf("  %s: %d packages compiled after %s", p.name, p.compiled, FormatDuration(elapsed))
 	}
-	return fmt.Sprintf("  %s: %d of at most %d packages compiled after %s", p.name, p.compiled, p.total, Duration(elapsed))
+	return fmt.Sprintf("  %s: %d of at most %d packages compiled after %s", p.name, p.compiled, p.total, FormatDuration(elapsed))
 }
 
 // Write takes what the compiler prints.
@@ -71,12 +71,12 @@ func (p *Progress) Write(text []byte) (int, error) {
 			return len(text), nil
 		}
 		p.rest = after
-		p.take(string(line))
+		p.readLine(string(line))
 	}
 }
 
-// take reads one line: a package is a path without a blank in it.
-func (p *Progress) take(line string) {
+// readLine reads one line: a package is a path without a blank in it.
+func (p *Progress) readLine(line string) {
 	if line != "" && !strings.ContainsAny(line, " \t:") {
 		p.compiled++
 		return
@@ -97,8 +97,8 @@ func (p *Progress) Complaints() string {
 // Stop ends it.
 func (p *Progress) Stop() { close(p.ended) }
 
-// Duration writes a time as a user says it: 40 s, 4 min, 1 min 20 s.
-func Duration(d time.Duration) string {
+// FormatDuration writes a time as a user says it: 40 s, 4 min, 1 min 20 s.
+func FormatDuration(d time.Duration) string {
 	d = d.Round(time.Second)
 	minutes, seconds := d/time.Minute, d%time.Minute/time.Second
 	switch {

@@ -36,7 +36,7 @@ func TestProgressWithoutATotal(t *testing.T) {
 func TestAFailedBuildShowsWhatTheCompilerSaid(t *testing.T) {
 	p, table := tiny(t)
 	table["broken"] = program{module: p.module, pkg: "example.com/nowhere"}
-	err := p.ensure(t.Context(), table, []string{"broken"})
+	err := p.buildMissing(t.Context(), table, []string{"broken"})
 	require.ErrorContains(t, err, "build broken v1.2.3")
 	require.ErrorContains(t, err, "example.com/nowhere")
 	require.ErrorContains(t, err, "run the same command again")
@@ -45,14 +45,14 @@ func TestAFailedBuildShowsWhatTheCompilerSaid(t *testing.T) {
 func TestMissingNamesEveryBuildOnceInOrder(t *testing.T) {
 	t.Setenv(CacheEnv, t.TempDir())
 	t.Setenv(assetsEnv, "")
-	builds, err := Missing("pd-server", "etcd", "kubectl", "kubelet", "pd-server")
+	builds, err := MissingBuilds("pd-server", "etcd", "kubectl", "kubelet", "pd-server")
 	require.NoError(t, err)
 	assert.Equal(t, []Build{
 		{Programs: []string{"pd-server"}, Estimate: time.Minute},
 		{Programs: []string{"etcd"}, Estimate: 20 * time.Second},
 		{Programs: []string{"kubectl", "kubelet"}, Estimate: 4 * time.Minute},
 	}, builds)
-	_, err = Missing("nothing")
+	_, err = MissingBuilds("nothing")
 	require.ErrorContains(t, err, `find program "nothing": unknown name`)
 }
 
@@ -60,6 +60,6 @@ func TestDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 s", 40 * time.Second: "40 s", 4 * time.Minute: "4 min", 80 * time.Second: "1 min 20 s", 61*time.Minute + 2*time.Second: "61 min 2 s",
 	} {
-		assert.Equal(t, want, Duration(d))
+		assert.Equal(t, want, FormatDuration(d))
 	}
 }

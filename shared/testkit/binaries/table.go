@@ -47,8 +47,8 @@ type program struct {
 	builds string
 }
 
-// build names the one call of the compiler that makes a program with others.
-func (m toolModule) build() string { return m.dir + m.edition }
+// buildName names the one call of the compiler that makes a program with others.
+func (m toolModule) buildName() string { return m.dir + m.edition }
 
 func (p program) output(name string) string {
 	if p.builds != "" {
@@ -57,8 +57,8 @@ func (p program) output(name string) string {
 	return name
 }
 
-// programs returns every program that is known, by name.
-func programs() map[string]program {
+// knownPrograms returns every program that is known, by name.
+func knownPrograms() map[string]program {
 	kubernetes := toolModule{
 		dir:  "kubernetes",
 		pins: "k8s.io/kubernetes",
@@ -112,11 +112,11 @@ func programs() map[string]program {
 		module: toolModule{dir: "fakegcs", pins: "github.com/fsouza/fake-gcs-server", estimate: time.Minute},
 		pkg:    "github.com/fsouza/fake-gcs-server",
 	}
-	maps.Copy(table, database("", Release, "tidb"))
+	maps.Copy(table, databasePrograms("", Release, "tidb"))
 	tools := table["tidb-server"].module
 	table["dumpling"] = program{module: tools, pkg: "github.com/pingcap/tidb/dumpling/cmd/dumpling"}
 	table["tidb-lightning"] = program{module: tools, pkg: "github.com/pingcap/tidb/lightning/cmd/tidb-lightning"}
-	maps.Copy(table, database("-older", OlderRelease, "tidb-older"))
+	maps.Copy(table, databasePrograms("-older", OlderRelease, "tidb-older"))
 	for _, name := range []string{
 		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl",
 	} {
@@ -125,9 +125,9 @@ func programs() map[string]program {
 	return table
 }
 
-// database returns PD and TiDB as one release: their names end with suffix, and
+// databasePrograms returns PD and TiDB as one release: their names end with suffix, and
 // TiDB is pinned in the folder tidb.
-func database(suffix, release, tidb string) map[string]program {
+func databasePrograms(suffix, release, tidb string) map[string]program {
 	return map[string]program{
 		"pd-server" + suffix: {
 			module: toolModule{
@@ -159,5 +159,5 @@ func database(suffix, release, tidb string) map[string]program {
 
 // Names returns the name of every program that [Path] knows, sorted.
 func Names() []string {
-	return slices.Sorted(maps.Keys(programs()))
+	return slices.Sorted(maps.Keys(knownPrograms()))
 }

@@ -21,8 +21,8 @@ func (Clean) ReasonDead(*v1alpha1.Instance) verdict.Reason { return verdict.Reas
 // Needed is a Component whose members are all needed and may be stopped.
 type Needed struct{ component.Component }
 
-// NotServing implements component.Component.
-func (Needed) NotServing(*v1alpha1.Instance) bool { return false }
+// IsNotServing implements component.Component.
+func (Needed) IsNotServing(*v1alpha1.Instance) bool { return false }
 
 // Allows implements component.Component.
 func (Needed) Allows(component.Disruption) verdict.Verdict { return verdict.Allow() }
@@ -39,8 +39,8 @@ func (Needed) Rank(component.Disruption) int { return 0 }
 // LeaderCount implements component.Component.
 func (Needed) LeaderCount(*v1alpha1.Instance) int { return 7 }
 
-// ReplacedWhenDeleted implements component.Component.
-func (Needed) ReplacedWhenDeleted(*v1alpha1.Instance) bool { return false }
+// IsReplacedWhenDeleted implements component.Component.
+func (Needed) IsReplacedWhenDeleted(*v1alpha1.Instance) bool { return false }
 
 // Prepare implements component.Component.
 func (Needed) Prepare(component.Disruption, time.Time) component.Preparation {

@@ -155,7 +155,7 @@ func (cp *ControlPlane) start(ctx context.Context, programs string, options Opti
 }
 
 // Processes are the numbers of the control plane's processes, by their names, etcd's too.
-func (cp *ControlPlane) Processes() (map[string]int, error) { return cp.guardian.noted() }
+func (cp *ControlPlane) Processes() (map[string]int, error) { return cp.guardian.notedProcesses() }
 
 // configure prepares envtest's environment: all files below root, all output
 // in log files, all processes known to the guardian.

@@ -66,7 +66,7 @@ func configMap(namespace, name string) *corev1.ConfigMap {
 
 func TestGarbageCollectionDeletesDependents(t *testing.T) {
 	c := newClient(t, plane.Config)
-	namespace := controlplane.Namespace(t, c)
+	namespace := controlplane.CreateNamespace(t, c)
 	owner := configMap(namespace, "owner")
 	require.NoError(t, c.Create(t.Context(), owner))
 	dependent := configMap(namespace, "dependent")
@@ -92,7 +92,7 @@ func TestDeletedNamespacesGoAway(t *testing.T) {
 
 func TestClaimsInUseAreProtected(t *testing.T) {
 	c := newClient(t, plane.Config)
-	namespace := controlplane.Namespace(t, c)
+	namespace := controlplane.CreateNamespace(t, c)
 	_, err := plane.Kubectl(t.Context(), "apply", "--namespace", namespace, "--filename", "testdata/manifests/pod-with-claim.yaml")
 	require.NoError(t, err)
 	claim := &corev1.PersistentVolumeClaim{}
@@ -120,7 +120,7 @@ func TestCRDsAreEstablishedAtStart(t *testing.T) {
 
 func TestUsersMayDoWhatRBACGrantsAndNoMore(t *testing.T) {
 	admin := newClient(t, plane.Config)
-	namespace := controlplane.Namespace(t, admin)
+	namespace := controlplane.CreateNamespace(t, admin)
 	grant := func(name string, subject rbacv1.Subject) {
 		require.NoError(t, admin.Create(t.Context(), &rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -155,7 +155,7 @@ func TestUsersMayDoWhatRBACGrantsAndNoMore(t *testing.T) {
 
 func TestNamespacesAreNamedAfterTheTestAndUnique(t *testing.T) {
 	c := newClient(t, plane.Config)
-	first, second := controlplane.Namespace(t, c), controlplane.Namespace(t, c)
+	first, second := controlplane.CreateNamespace(t, c), controlplane.CreateNamespace(t, c)
 	assert.Regexp(t, "^namespacesarenamedafterthetestandunique-", first)
 	assert.NotEqual(t, first, second)
 }
@@ -173,7 +173,7 @@ func TestASecondControlPlaneStartsAndStopsBesideTheFirst(t *testing.T) {
 	assert.NotEqual(t, plane.Config.Host, second.Config.Host)
 
 	t.Run("it serves", func(t *testing.T) {
-		controlplane.Namespace(t, newClient(t, second.Config))
+		controlplane.CreateNamespace(t, newClient(t, second.Config))
 	})
 
 	began = time.Now()

@@ -58,15 +58,15 @@ func (g *guardian) notePath(name string) string { return filepath.Join(g.root, n
 // the program, with a heap of limit bytes. It is for programs that others start.
 func (g *guardian) wrap(name, program string, limit int64) (string, error) {
 	path := filepath.Join(g.root, name+".sh")
-	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexport GOGC=%d GOMEMLIMIT=%d\nexec %s \"$@\"\n", quote(g.notePath(name)), heapGrowth, limit, quote(program))
+	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexport GOGC=%d GOMEMLIMIT=%d\nexec %s \"$@\"\n", quoteWord(g.notePath(name)), heapGrowth, limit, quoteWord(program))
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		return "", fmt.Errorf("wrap %s: %w", name, err)
 	}
 	return path, nil
 }
 
-// noted are the processes that were noted, by their names.
-func (g *guardian) noted() (map[string]int, error) {
+// notedProcesses are the processes that were noted, by their names.
+func (g *guardian) notedProcesses() (map[string]int, error) {
 	notes, err := filepath.Glob(g.notePath("*"))
 	if err != nil {
 		return nil, fmt.Errorf("list notes: %w", err)
@@ -104,7 +104,7 @@ func (g *guardian) finish() error {
 	return errors.Join(g.pipe.Close(), g.cmd.Wait())
 }
 
-// quote makes a word of a POSIX shell.
-func quote(text string) string {
+// quoteWord makes a word of a POSIX shell.
+func quoteWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

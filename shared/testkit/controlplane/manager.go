@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// controllers are what every controller manager runs here.
-func controllers() []string {
+// controllerNames are what every controller manager runs here.
+func controllerNames() []string {
 	return []string{
 		"garbage-collector-controller",
 		"namespace-controller",
@@ -62,7 +62,7 @@ func (cp *ControlPlane) startManager(ctx context.Context, program string, furthe
 	defer func() { _ = log.Close() }() // the child has its own descriptor
 	cmd := exec.Command(program,
 		"--kubeconfig="+cp.Kubeconfig,
-		"--controllers="+strings.Join(append(controllers(), further...), ","),
+		"--controllers="+strings.Join(append(controllerNames(), further...), ","),
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--kube-api-qps=1000", "--kube-api-burst=2000",

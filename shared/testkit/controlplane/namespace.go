@@ -17,10 +17,10 @@ import (
 // requestTimeout bounds each request of a helper.
 const requestTimeout = 30 * time.Second
 
-// Namespace creates a namespace for one test, named after it and unique, with
+// CreateNamespace creates a namespace for one test, named after it and unique, with
 // the service account that pods need, and returns its name. It is deleted when
 // the test ends.
-func Namespace(t testing.TB, c client.Client) string {
+func CreateNamespace(t testing.TB, c client.Client) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()

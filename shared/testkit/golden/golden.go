@@ -12,8 +12,8 @@ import (
 // Update makes tests write the files that they compare with, if it is set.
 const Update = "UPDATE_GOLDEN"
 
-// JSON compares a value with a file of JSON.
-func JSON(t testing.TB, file string, value any) {
+// CompareJSON compares a value with a file of JSON.
+func CompareJSON(t testing.TB, file string, value any) {
 	t.Helper()
 	text, err := json.MarshalIndent(value, "", "  ")
 	require.NoError(t, err)

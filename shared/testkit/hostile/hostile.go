@@ -53,7 +53,7 @@ type Attempt struct {
 // knows.
 func Fuzz(f *testing.F, cluster string, try func(*testing.T, Attempt)) {
 	f.Helper()
-	for _, a := range attempts(cluster) {
+	for _, a := range listAttempts(cluster) {
 		f.Add(a.Spec, a.Config, a.Call, a.Answer)
 	}
 	f.Fuzz(func(t *testing.T, spec, config string, call uint8, answer string) {
@@ -61,7 +61,7 @@ func Fuzz(f *testing.F, cluster string, try func(*testing.T, Attempt)) {
 	})
 }
 
-func attempts(cluster string) []Attempt {
+func listAttempts(cluster string) []Attempt {
 	header := `"header":{"cluster_id":` + cluster + `}`
 	return []Attempt{
 		{Spec: `{}`},
@@ -80,10 +80,10 @@ func attempts(cluster string) []Attempt {
 	}
 }
 
-// Into merges an attempt's spec into one, as a user who may write it could, and says
+// CanMerge merges an attempt's spec into one, as a user who may write it could, and says
 // whether anybody could: a spec that cannot be read, or is longer than what the API server
 // takes, never comes to an operator.
-func Into(spec any, replicas func() int32, a Attempt) bool {
+func CanMerge(spec any, replicas func() int32, a Attempt) bool {
 	if len(a.Spec) > longestSpec || len(a.Config) > longestConfig || json.Unmarshal([]byte(a.Spec), spec) != nil {
 		return false
 	}

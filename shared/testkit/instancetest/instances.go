@@ -23,14 +23,14 @@ func Instance(slot int32, uid string) *v1alpha1.Instance {
 	return i
 }
 
-// Deleted marks an Instance as being deleted.
-func Deleted(i *v1alpha1.Instance) *v1alpha1.Instance {
+// MarkDeleted marks an Instance as being deleted.
+func MarkDeleted(i *v1alpha1.Instance) *v1alpha1.Instance {
 	i.DeletionTimestamp = ptr.To(metav1.Unix(1800000000, 0))
 	return i
 }
 
-// Restarting writes on an Instance that its member is being restarted.
-func Restarting(i *v1alpha1.Instance) *v1alpha1.Instance {
+// MarkRestarting writes on an Instance that its member is being restarted.
+func MarkRestarting(i *v1alpha1.Instance) *v1alpha1.Instance {
 	i.Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 	return i
 }
@@ -57,8 +57,8 @@ func NotReady(i *v1alpha1.Instance) *v1alpha1.Instance {
 	return i
 }
 
-// Retiring has an Instance leave for good.
-func Retiring(i *v1alpha1.Instance) *v1alpha1.Instance {
+// MarkRetiring has an Instance leave for good.
+func MarkRetiring(i *v1alpha1.Instance) *v1alpha1.Instance {
 	i.Spec.Retire = true
 	return i
 }

@@ -28,20 +28,20 @@ func Check(obj *unstructured.Unstructured) []string {
 	if !ok || len(conditions) == 0 {
 		return c.broken
 	}
-	c.each(conditions)
-	if !slices.ContainsFunc(conditions, setByOwnOperator) {
+	c.checkEach(conditions)
+	if !slices.ContainsFunc(conditions, isSetByOwner) {
 		return c.broken
 	}
-	c.core(conditions)
-	c.parts(conditions)
-	c.unconverged(conditions)
+	c.checkCore(conditions)
+	c.checkParts(conditions)
+	c.checkUnconverged(conditions)
 	return c.broken
 }
 
-// setByOwnOperator says whether the operator of the object's own kind sets the
+// isSetByOwner says whether the operator of the object's own kind sets the
 // condition. On an Instance, its group's operator may well be the first to write, and its
 // conditions rest on what the database says, so that they have no generation.
-func setByOwnOperator(condition metav1.Condition) bool {
+func isSetByOwner(condition metav1.Condition) bool {
 	switch condition.Type {
 	case groups.ConditionJoined, groups.ConditionHealthy, groups.ConditionDrained:
 		return false
@@ -122,8 +122,8 @@ func Read(fields map[string]any) (c metav1.Condition, err error) {
 // words of a closed set.
 var reasonPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
-// each checks every condition on its own.
-func (c *checker) each(conditions []metav1.Condition) {
+// checkEach checks every condition on its own.
+func (c *checker) checkEach(conditions []metav1.Condition) {
 	table := groups.ConditionTable()
 	seen := map[string]bool{}
 	for _, condition := range conditions {
@@ -138,7 +138,7 @@ func (c *checker) each(conditions []metav1.Condition) {
 			c.report("%s has status %q", condition.Type, condition.Status)
 		}
 		switch generation := c.obj.GetGeneration(); {
-		case condition.ObservedGeneration <= 0 && setByOwnOperator(condition):
+		case condition.ObservedGeneration <= 0 && isSetByOwner(condition):
 			c.report("%s has no observedGeneration", condition.Type)
 		case condition.ObservedGeneration > generation:
 			c.report("%s has observedGeneration %d, but the object's generation is only %d",
@@ -156,13 +156,13 @@ func (c *checker) each(conditions []metav1.Condition) {
 		if condition.LastTransitionTime.IsZero() {
 			c.report("%s has no lastTransitionTime", condition.Type)
 		}
-		c.documented(table, condition)
+		c.checkDocumented(table, condition)
 	}
 }
 
-// documented checks a condition against the table that the documentation is
+// checkDocumented checks a condition against the table that the documentation is
 // generated from.
-func (c *checker) documented(table []groups.ConditionInfo, condition metav1.Condition) {
+func (c *checker) checkDocumented(table []groups.ConditionInfo, condition metav1.Condition) {
 	at := slices.IndexFunc(table, func(info groups.ConditionInfo) bool {
 		return info.Type == condition.Type && slices.Contains(info.Kinds, c.obj.GetKind())
 	})
@@ -179,26 +179,26 @@ func (c *checker) documented(table []groups.ConditionInfo, condition metav1.Cond
 	}
 }
 
-// core checks how the core conditions go together.
-func (c *checker) core(conditions []metav1.Condition) {
+// checkCore checks how the core conditions go together.
+func (c *checker) checkCore(conditions []metav1.Condition) {
 	// Ready and Stalled go together: a group serves on while a user fixes an
 	// edit of its spec that cannot be followed.
-	stalled, reconciling := status(conditions, groups.ConditionStalled), status(conditions, groups.ConditionReconciling)
+	stalled, reconciling := conditionStatus(conditions, groups.ConditionStalled), conditionStatus(conditions, groups.ConditionReconciling)
 	if reconciling == metav1.ConditionTrue && stalled == metav1.ConditionTrue {
 		c.report("Reconciling and Stalled are both True")
 	}
 	for _, core := range []string{groups.ConditionReady, groups.ConditionUpToDate} {
-		if status(conditions, core) == "" {
+		if conditionStatus(conditions, core) == "" {
 			c.report("%s is missing", core)
 		}
 	}
 }
 
-// unconverged checks that an object that has not arrived says why: with a
+// checkUnconverged checks that an object that has not arrived says why: with a
 // reason and a message on a condition that is not as it should be.
-func (c *checker) unconverged(conditions []metav1.Condition) {
-	if status(conditions, groups.ConditionReady) == metav1.ConditionTrue &&
-		status(conditions, groups.ConditionUpToDate) == metav1.ConditionTrue {
+func (c *checker) checkUnconverged(conditions []metav1.Condition) {
+	if conditionStatus(conditions, groups.ConditionReady) == metav1.ConditionTrue &&
+		conditionStatus(conditions, groups.ConditionUpToDate) == metav1.ConditionTrue {
 		return
 	}
 	negative := []string{groups.ConditionReconciling, groups.ConditionStalled, groups.ConditionPaused}
@@ -214,8 +214,8 @@ func (c *checker) unconverged(conditions []metav1.Condition) {
 	}
 }
 
-// status returns the status of a condition, or "" when it is absent.
-func status(conditions []metav1.Condition, conditionType string) metav1.ConditionStatus {
+// conditionStatus returns the status of a condition, or "" when it is absent.
+func conditionStatus(conditions []metav1.Condition, conditionType string) metav1.ConditionStatus {
 	for _, condition := range conditions {
 		if condition.Type == conditionType {
 			return condition.Status

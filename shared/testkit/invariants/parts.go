@@ -9,14 +9,14 @@ import (
 	groups "github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// parts checks that Ready and UpToDate follow from what they are made of, as far
+// checkParts checks that Ready and UpToDate follow from what they are made of, as far
 // as one object tells: its own conditions and its own counts, which one
 // reconcile writes together.
-func (c *checker) parts(conditions []metav1.Condition) {
-	if status(conditions, groups.ConditionReady) == metav1.ConditionTrue {
+func (c *checker) checkParts(conditions []metav1.Condition) {
+	if conditionStatus(conditions, groups.ConditionReady) == metav1.ConditionTrue {
 		for _, part := range readyParts(c.obj.GetKind()) {
 			// Unknown keeps an object Ready for a while: nothing says that it is not.
-			if status(conditions, part) == metav1.ConditionFalse {
+			if conditionStatus(conditions, part) == metav1.ConditionFalse {
 				c.report("Ready is True although %s is False", part)
 			}
 		}
@@ -25,15 +25,15 @@ func (c *checker) parts(conditions []metav1.Condition) {
 			c.report("Ready is True although no Instance is")
 		}
 	}
-	if status(conditions, groups.ConditionUpToDate) != metav1.ConditionTrue {
+	if conditionStatus(conditions, groups.ConditionUpToDate) != metav1.ConditionTrue {
 		return
 	}
 	for _, unlike := range []string{groups.ConditionReconciling, groups.ConditionStalled} {
-		if status(conditions, unlike) == metav1.ConditionTrue {
+		if conditionStatus(conditions, unlike) == metav1.ConditionTrue {
 			c.report("UpToDate is True although %s is", unlike)
 		}
 	}
-	if !isGroup(c.obj.GetKind()) || c.suspended() || !current(conditions, c.obj.GetGeneration()) {
+	if !isGroup(c.obj.GetKind()) || c.isSuspended() || !isCurrent(conditions, c.obj.GetGeneration()) {
 		return
 	}
 	have, want := c.count("status", "replicas"), c.count("spec", "replicas")
@@ -59,14 +59,14 @@ func isGroup(kind string) bool {
 	return known
 }
 
-// current says whether UpToDate was computed for the spec that is there now.
-func current(conditions []metav1.Condition, generation int64) bool {
+// isCurrent says whether UpToDate was computed for the spec that is there now.
+func isCurrent(conditions []metav1.Condition, generation int64) bool {
 	return slices.ContainsFunc(conditions, func(condition metav1.Condition) bool {
 		return condition.Type == groups.ConditionUpToDate && condition.ObservedGeneration == generation
 	})
 }
 
-func (c *checker) suspended() bool {
+func (c *checker) isSuspended() bool {
 	suspended, _, err := unstructured.NestedBool(c.obj.Object, "spec", "suspended")
 	return err == nil && suspended
 }

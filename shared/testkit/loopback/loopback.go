@@ -62,7 +62,7 @@ func (a *addresses) next(ctx context.Context) (string, error) {
 		}
 	}
 	a.last++
-	return ip(a.block, a.last), nil
+	return loopbackIP(a.block, a.last), nil
 }
 
 // hold takes the next free block. Processes begin at different ones.
@@ -77,7 +77,7 @@ func (a *addresses) hold(ctx context.Context) error {
 			a.block = first
 		}
 		var l net.Listener
-		if l, err = config.Listen(ctx, "tcp", net.JoinHostPort(ip(a.block, 0), strconv.Itoa(holdPort))); err == nil {
+		if l, err = config.Listen(ctx, "tcp", net.JoinHostPort(loopbackIP(a.block, 0), strconv.Itoa(holdPort))); err == nil {
 			a.held, a.last = append(a.held, l), 0
 			return nil
 		}
@@ -85,6 +85,6 @@ func (a *addresses) hold(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errAllTaken, err)
 }
 
-func ip(block, last int) string {
+func loopbackIP(block, last int) string {
 	return net.IPv4(127, byte(block>>8), byte(block), byte(last)).String() //nolint:gosec // each is below 256, or meant to be cut
 }

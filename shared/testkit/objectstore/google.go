@@ -26,5 +26,5 @@ func (g Google) Start(ctx context.Context) (ended <-chan error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, program, g.Address, "-scheme", "http", "-host", host, "-port", port, "-public-host", g.Address, "-filesystem-root", g.Dir, "-log-level", "error")
+	return startProgram(ctx, program, g.Address, "-scheme", "http", "-host", host, "-port", port, "-public-host", g.Address, "-filesystem-root", g.Dir, "-log-level", "error")
 }

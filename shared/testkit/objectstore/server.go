@@ -61,25 +61,25 @@ func (s Server) Start(ctx context.Context) (ended <-chan error, err error) {
 	if s.Certificate != "" {
 		args = append(args, "--cert", filepath.Join(s.Certificate, v1alpha1.TLSKeyCert), "--key", filepath.Join(s.Certificate, v1alpha1.TLSKeyKey))
 	}
-	return start(ctx, program, s.Address, append(args, "posix", "--sidecar", s.Beside, s.Dir)...)
+	return startProgram(ctx, program, s.Address, append(args, "posix", "--sidecar", s.Beside, s.Dir)...)
 }
 
-// start runs a program until the context ends, and returns when it listens.
-func start(ctx context.Context, program, address string, args ...string) (ended <-chan error, err error) {
+// startProgram runs a program until the context ends, and returns when it listens.
+func startProgram(ctx context.Context, program, address string, args ...string) (ended <-chan error, err error) {
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // built by the test kit
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", filepath.Base(program), err)
 	}
 	end := make(chan error, 1)
 	go func() { end <- cmd.Wait() }()
-	if err := listening(ctx, address, end); err != nil {
+	if err := waitForListener(ctx, address, end); err != nil {
 		return end, fmt.Errorf("start %s: %w", filepath.Base(program), err)
 	}
 	return end, nil
 }
 
-// listening returns when a server listens.
-func listening(ctx context.Context, address string, ended <-chan error) error {
+// waitForListener returns when a server listens.
+func waitForListener(ctx context.Context, address string, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	ticker := time.NewTicker(again)

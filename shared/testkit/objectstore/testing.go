@@ -34,9 +34,9 @@ func Run(t *testing.T, start func(context.Context) (ended <-chan error, err erro
 	})
 }
 
-// Bucket starts a server of S3 in directories of its own, with one empty bucket, until the
+// StartWithBucket starts a server of S3 in directories of its own, with one empty bucket, until the
 // test ends.
-func Bucket(t *testing.T, s Server, name string) Server {
+func StartWithBucket(t *testing.T, s Server, name string) Server {
 	t.Helper()
 	s.Dir, s.Beside = t.TempDir(), t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(s.Dir, name), 0o700))

@@ -70,9 +70,9 @@ func (ca *CA) Secret(leaf Leaf) (map[string][]byte, error) {
 		return nil, fmt.Errorf("encode key: %w", err)
 	}
 	return map[string][]byte{
-		v1alpha1.TLSKeyCA:   block("CERTIFICATE", ca.certificate.Raw),
-		v1alpha1.TLSKeyCert: block("CERTIFICATE", der),
-		v1alpha1.TLSKeyKey:  block("PRIVATE KEY", private),
+		v1alpha1.TLSKeyCA:   encodePEM("CERTIFICATE", ca.certificate.Raw),
+		v1alpha1.TLSKeyCert: encodePEM("CERTIFICATE", der),
+		v1alpha1.TLSKeyKey:  encodePEM("PRIVATE KEY", private),
 	}, nil
 }
 
@@ -101,6 +101,6 @@ func (l Leaf) template() *x509.Certificate {
 	return out
 }
 
-func block(kind string, der []byte) []byte {
+func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

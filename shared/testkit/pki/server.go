@@ -10,9 +10,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Server is a TLS server with the certificate of a Secret, and answers those alone whose
+// ServerConfig is a TLS server with the certificate of a Secret, and answers those alone whose
 // certificate its CA has signed.
-func Server(data map[string][]byte) (*tls.Config, error) {
+func ServerConfig(data map[string][]byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(data[v1alpha1.TLSKeyCert], data[v1alpha1.TLSKeyKey])
 	if err != nil {
 		return nil, fmt.Errorf("read certificate: %w", err)

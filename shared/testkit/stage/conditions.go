@@ -24,12 +24,12 @@ func (s *Stage) Condition(o client.Object, kind string, status metav1.ConditionS
 		have := Verdict(o, kind)
 		assert.True(c, have == want || reason == "" && strings.HasPrefix(have, want), "%s of %s is %s instead of %s\n%s", kind, o.GetName(), have, want, Dump(o))
 	}, Patience, Tick)
-	return *meta.FindStatusCondition(conditions.Of(o), kind)
+	return *meta.FindStatusCondition(conditions.FromObject(o), kind)
 }
 
-// Says waits until UpToDate of an object is False with a reason and some words.
+// WaitForMessage waits until UpToDate of an object is False with a reason and some words.
 // The object is as it was read last.
-func (s *Stage) Says(o client.Object, reason, words string) {
+func (s *Stage) WaitForMessage(o client.Object, reason, words string) {
 	s.Helper()
 	require.EventuallyWithT(s, func(c *assert.CollectT) {
 		_ = s.Client.Get(s.Context(), client.ObjectKeyFromObject(o), o)
@@ -52,7 +52,7 @@ func (s *Stage) NoCondition(o client.Object, kind string) {
 // Verdict describes a condition of an object at its current generation, as
 // Status/Reason.
 func Verdict(o client.Object, kind string) string {
-	c := meta.FindStatusCondition(conditions.Of(o), kind)
+	c := meta.FindStatusCondition(conditions.FromObject(o), kind)
 	switch {
 	case c == nil:
 		return "none"
@@ -64,7 +64,7 @@ func Verdict(o client.Object, kind string) string {
 
 // Message returns the message of a condition; empty if there is none.
 func Message(o client.Object, kind string) string {
-	if c := meta.FindStatusCondition(conditions.Of(o), kind); c != nil {
+	if c := meta.FindStatusCondition(conditions.FromObject(o), kind); c != nil {
 		return c.Message
 	}
 	return ""
@@ -73,7 +73,7 @@ func Message(o client.Object, kind string) string {
 // Dump lists an object's conditions.
 func Dump(o client.Object) string {
 	var out []string
-	for _, c := range conditions.Of(o) {
+	for _, c := range conditions.FromObject(o) {
 		out = append(out, fmt.Sprintf("%s=%s/%s@%d: %s", c.Type, c.Status, c.Reason, c.ObservedGeneration, c.Message))
 	}
 	return strings.Join(out, "\n")

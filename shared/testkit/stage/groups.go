@@ -46,14 +46,14 @@ func (s *Stage) PDGroup() *v1alpha1.PDGroup { return PDGroup(s.Namespace) }
 // TiKVGroup is TiKVGroup in the stage's namespace.
 func (s *Stage) TiKVGroup() *v1alpha1.TiKVGroup { return TiKVGroup(s.Namespace) }
 
-// Waiting is the end of a reconcile that does not get on.
-func Waiting() step.Outcome {
+// WaitingOutcome is the end of a reconcile that does not get on.
+func WaitingOutcome() step.Outcome {
 	return step.Wait("the stage", time.Minute, v1alpha1.ReasonWaitingForInstances, "it is starting")
 }
 
-// Say writes what a group's operator says of it: Ready and UpToDate, or the end
+// WriteGroupStatus writes what a group's operator says of it: Ready and UpToDate, or the end
 // of a reconcile that got less far.
-func (s *Stage) Say(g v1alpha1.Group, end step.Outcome) {
+func (s *Stage) WriteGroupStatus(g v1alpha1.Group, end step.Outcome) {
 	s.Helper()
 	o, ok := g.(client.Object)
 	require.True(s, ok)

@@ -39,10 +39,10 @@ func (s *Stage) PlayInstances(then func(context.Context, *v1alpha1.Instance)) {
 	s.Helper()
 	s.Follow(&v1alpha1.InstanceList{}, func(ctx context.Context, o client.Object) {
 		i, ok := o.(*v1alpha1.Instance)
-		if !ok || i.DeletionTimestamp != nil && s.goes(ctx, i) {
+		if !ok || i.DeletionTimestamp != nil && s.releasesInstance(ctx, i) {
 			return
 		}
-		s.play(ctx, i)
+		s.writeInstanceStatus(ctx, i)
 		if then != nil {
 			then(ctx, i)
 		}
@@ -64,8 +64,8 @@ func (s *Stage) PlayStores(group string, port int32) {
 	})
 }
 
-// Break has no image pulled that contains a text.
-func (s *Stage) Break(image string) {
+// BreakImage has no image pulled that contains a text.
+func (s *Stage) BreakImage(image string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = image
@@ -89,13 +89,13 @@ func (s *Stage) SetDown(instance string, down bool) {
 	err := s.Client.Get(s.Context(), s.Key(instance), i)
 	require.NoError(s, client.IgnoreNotFound(err))
 	if err == nil {
-		s.play(s.Context(), i)
+		s.writeInstanceStatus(s.Context(), i)
 	}
 }
 
-// goes reports whether a deleted Instance goes, as its member has left or its group is gone
+// releasesInstance reports whether a deleted Instance goes, as its member has left or its group is gone
 // or going: nothing else releases it then.
-func (s *Stage) goes(ctx context.Context, i *v1alpha1.Instance) bool {
+func (s *Stage) releasesInstance(ctx context.Context, i *v1alpha1.Instance) bool {
 	s.Helper()
 	if member.HasMemberFinalizer(i) {
 		group := &metav1.PartialObjectMetadata{}
@@ -128,8 +128,8 @@ type verdict struct {
 	reason, message string
 }
 
-// pod says how the pod of an Instance is.
-func (s *Stage) pod(i *v1alpha1.Instance) verdict {
+// podVerdict says how the pod of an Instance is.
+func (s *Stage) podVerdict(i *v1alpha1.Instance) verdict {
 	var template corev1.PodTemplateSpec
 	if !assert.NoError(s, json.Unmarshal(i.Spec.PodTemplate.Raw, &template)) || len(template.Spec.Containers) == 0 {
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonPodNotReady, "the pod has no containers"}
@@ -147,8 +147,8 @@ func (s *Stage) pod(i *v1alpha1.Instance) verdict {
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonPodReady, "the pod runs"}
 }
 
-// ready says whether an Instance whose pod is so is Ready.
-func ready(i *v1alpha1.Instance, pod verdict) verdict {
+// readyVerdict says whether an Instance whose pod is so is Ready.
+func readyVerdict(i *v1alpha1.Instance, pod verdict) verdict {
 	if pod.status != metav1.ConditionTrue {
 		return pod
 	}
@@ -160,15 +160,15 @@ func ready(i *v1alpha1.Instance, pod verdict) verdict {
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, pod.message}
 }
 
-// play writes an Instance's status as the instance operator does. A write that
+// writeInstanceStatus writes an Instance's status as the instance operator does. A write that
 // fails because the Instance has changed is repeated by the event of that.
-func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
+func (s *Stage) writeInstanceStatus(ctx context.Context, i *v1alpha1.Instance) {
 	s.Helper()
-	pod := s.pod(i)
+	pod := s.podVerdict(i)
 	status := v1alpha1.InstanceStatus{ObservedGeneration: i.Generation, Revision: i.Spec.Revision}
 	switch runs := s.run(i); {
 	case runs.uid != "":
-		status.PodUID, status.PodIP, status.NodeName = runs.uid, address(runs.uid), s.node(i.Name)
+		status.PodUID, status.PodIP, status.NodeName = runs.uid, podAddress(runs.uid), s.node(i.Name)
 		if runs.madeFrom != runs.revision {
 			status.MadeFrom = runs.madeFrom
 		}
@@ -183,10 +183,10 @@ func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
 		status.Conditions = append(status.Conditions, metav1.Condition{
 			Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: i.Generation, LastTransitionTime: at})
 	}
-	put(v1alpha1.ConditionReady, ready(i, pod))
+	put(v1alpha1.ConditionReady, readyVerdict(i, pod))
 	put(v1alpha1.ConditionUpToDate, verdict{metav1.ConditionTrue, v1alpha1.ReasonUpToDate, "everything matches the spec"})
 	put(v1alpha1.ConditionPodReady, pod)
-	if played(i.Status, status) {
+	if matchesStatus(i.Status, status) {
 		return
 	}
 	_, err := apply.Writer{Client: s.Client, Owner: "instance"}.Status(ctx, i, status)
@@ -217,8 +217,8 @@ func (s *Stage) run(i *v1alpha1.Instance) pod {
 	return pod
 }
 
-// address gives every pod a loopback address of its own, where nothing listens.
-func address(pod types.UID) string {
+// podAddress gives every pod a loopback address of its own, where nothing listens.
+func podAddress(pod types.UID) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(pod)) // a hash never fails to write
 	n := sum.Sum32()
@@ -232,15 +232,15 @@ func (s *Stage) node(instance string) string {
 	return cmp.Or(s.nodes[instance], "node")
 }
 
-// Stopped returns the Instances whose pods were stopped on purpose, in turn.
-func (s *Stage) Stopped() []string {
+// StoppedInstances returns the Instances whose pods were stopped on purpose, in turn.
+func (s *Stage) StoppedInstances() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.stopped)
 }
 
-// Store changes what PD says of the store of an Instance.
-func (s *Stage) Store(instance string, change func(*pd.Store)) {
+// ChangeStore changes what PD says of the store of an Instance.
+func (s *Stage) ChangeStore(instance string, change func(*pd.Store)) {
 	s.Helper()
 	id := s.StoreID(instance)
 	s.PD.Change(func(v *pd.View) {
@@ -265,8 +265,8 @@ func (s *Stage) StoreID(instance string) (id string) {
 	return id
 }
 
-// played reports whether a status says already what it should.
-func played(have, want v1alpha1.InstanceStatus) bool {
+// matchesStatus reports whether a status says already what it should.
+func matchesStatus(have, want v1alpha1.InstanceStatus) bool {
 	for _, c := range want.Conditions {
 		h := meta.FindStatusCondition(have.Conditions, c.Type)
 		if h == nil || h.Status != c.Status || h.Reason != c.Reason || h.Message != c.Message || h.ObservedGeneration != c.ObservedGeneration {

@@ -26,17 +26,17 @@ func (l *Log) Len() int {
 	return l.text.Len()
 }
 
-// After returns what has been logged after the first n bytes.
-func (l *Log) After(n int) string {
+// TextAfter returns what has been logged after the first n bytes.
+func (l *Log) TextAfter(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.text.Bytes()[n:])
 }
 
-// About returns the lines that mention a text.
-func (l *Log) About(text string) string {
+// LinesAbout returns the lines that mention a text.
+func (l *Log) LinesAbout(text string) string {
 	var out []string
-	for line := range strings.Lines(l.After(0)) {
+	for line := range strings.Lines(l.TextAfter(0)) {
 		if strings.Contains(line, text) {
 			out = append(out, line)
 		}

@@ -36,8 +36,8 @@ func (s *Stage) Operate(definition operator.Definition, changes ...func(*operato
 	s.Helper()
 	o := &Operator{}
 	config := rest.CopyConfig(s.server.config)
-	config.Wrap(o.watched)
-	flags := flags(s.Namespace)
+	config.Wrap(o.recordWrites)
+	flags := operatorFlags(s.Namespace)
 	for _, change := range changes {
 		change(&flags)
 	}
@@ -52,7 +52,7 @@ func (s *Stage) Operate(definition operator.Definition, changes ...func(*operato
 	return o
 }
 
-func (o *Operator) watched(next http.RoundTripper) http.RoundTripper {
+func (o *Operator) recordWrites(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet {
 			o.mu.Lock()

@@ -77,7 +77,7 @@ func run(m *testing.M, options Options, ready func(*Server)) (code int, err erro
 	if options.Everywhere == nil {
 		return controlplane.RunTests(m), nil
 	}
-	stop, err := server.start(ctx, server.config, *options.Everywhere, flags(""))
+	stop, err := server.start(ctx, server.config, *options.Everywhere, operatorFlags(""))
 	if err != nil {
 		return 0, err
 	}
@@ -99,7 +99,7 @@ func newServer(config *rest.Config) (*Server, error) {
 	return server, nil
 }
 
-func flags(namespace string) operator.Flags {
+func operatorFlags(namespace string) operator.Flags {
 	return operator.Flags{Namespaces: namespace, MetricsAddress: "0", ProbeAddress: "0", Concurrency: 4, ReconcileTimeout: time.Minute, ClientQPS: -1}
 }
 
@@ -112,7 +112,7 @@ func (r *Server) start(ctx context.Context, config *rest.Config, definition oper
 		dial = func(key types.NamespacedName) (pd.Client, error) { return r.pd(key), nil }
 	}
 	r.starting.Lock()
-	manager, err := operator.NewManager(ctx, config, operator.Alone(definition), flags, operator.Reach{Dial: dial, Credentials: credentials.New(time.Now)})
+	manager, err := operator.NewManager(ctx, config, operator.NewProgram(definition), flags, operator.Reach{Dial: dial, Credentials: credentials.New(time.Now)})
 	r.starting.Unlock()
 	if err != nil {
 		cancel()

@@ -66,10 +66,10 @@ type pod struct {
 func (r *Server) Stage(t *testing.T) *Stage {
 	t.Helper()
 	require.NotNil(t, r, "the server did not start")
-	namespace := controlplane.Namespace(t, r.Client)
+	namespace := controlplane.CreateNamespace(t, r.Client)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("logged about %s:\n%s", namespace, r.Log.About(namespace))
+			t.Logf("logged about %s:\n%s", namespace, r.Log.LinesAbout(namespace))
 		}
 	})
 	return &Stage{
@@ -160,8 +160,8 @@ func (s *Stage) Instance(name string) v1alpha1.Instance {
 	return i
 }
 
-// Exist waits until exactly the named Instances exist.
-func (s *Stage) Exist(patience time.Duration, wanted ...string) {
+// WaitForInstances waits until exactly the named Instances exist.
+func (s *Stage) WaitForInstances(patience time.Duration, wanted ...string) {
 	s.Helper()
 	require.EventuallyWithT(s, func(c *assert.CollectT) {
 		names := []string{}

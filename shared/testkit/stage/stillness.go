@@ -18,8 +18,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// written are the kinds that an operator may write, Events aside.
-func written() []schema.GroupVersionKind {
+// writtenKinds are the kinds that an operator may write, Events aside.
+func writtenKinds() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for version, kinds := range map[schema.GroupVersion][]string{
 		v1alpha1.GroupVersion():   v1alpha1.Kinds(),
@@ -38,7 +38,7 @@ func written() []schema.GroupVersionKind {
 func (s *Stage) Versions() map[string]string {
 	s.Helper()
 	out := map[string]string{}
-	for _, kind := range written() {
+	for _, kind := range writtenKinds() {
 		for _, o := range s.metadata(kind).Items {
 			out[kind.Kind+" "+o.Name] = o.ResourceVersion
 		}
@@ -60,9 +60,9 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList 
 	return list
 }
 
-// Settled waits until nothing is written any more, and returns the Versions. PD is polled
+// WaitUntilSettled waits until nothing is written any more, and returns the Versions. PD is polled
 // once a second after something has moved, and what it says then may be written.
-func (s *Stage) Settled() map[string]string {
+func (s *Stage) WaitUntilSettled() map[string]string {
 	s.Helper()
 	var versions map[string]string
 	require.Eventually(s, func() bool {
@@ -73,15 +73,15 @@ func (s *Stage) Settled() map[string]string {
 	return versions
 }
 
-// Still requires that nothing is written for a while, Events included, once what
+// RequireNoWrites requires that nothing is written for a while, Events included, once what
 // was under way has been written.
-func (s *Stage) Still(d time.Duration) {
+func (s *Stage) RequireNoWrites(d time.Duration) {
 	s.Helper()
-	s.Settled()
+	s.WaitUntilSettled()
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	writes := make(chan string, 1) // the first one is enough
-	for _, kind := range append(written(), eventsv1.SchemeGroupVersion.WithKind("Event")) {
+	for _, kind := range append(writtenKinds(), eventsv1.SchemeGroupVersion.WithKind("Event")) {
 		s.report(ctx, kind, writes)
 	}
 	end := time.NewTimer(d)

@@ -19,8 +19,8 @@ type Subject[T client.Object] struct {
 	empty func() T
 }
 
-// Try returns the Subject of a name; empty makes an object of its kind.
-func Try[T client.Object](s *Stage, name string, empty func() T) Subject[T] {
+// NewSubject returns the Subject of a name; empty makes an object of its kind.
+func NewSubject[T client.Object](s *Stage, name string, empty func() T) Subject[T] {
 	return Subject[T]{Stage: s, name: name, empty: empty}
 }
 
@@ -46,9 +46,9 @@ func (s Subject[T]) Touch(note string) {
 	require.NoError(s, s.Client.Patch(s.Context(), s.Get(), patch))
 }
 
-// Within waits for a condition to be as wanted at the current generation, as
+// WaitForVerdict waits for a condition to be as wanted at the current generation, as
 // Status/Reason.
-func (s Subject[T]) Within(d time.Duration, kind, want string) T {
+func (s Subject[T]) WaitForVerdict(d time.Duration, kind, want string) T {
 	s.Helper()
 	var o T
 	require.EventuallyWithT(s, func(c *assert.CollectT) {
@@ -58,9 +58,9 @@ func (s Subject[T]) Within(d time.Duration, kind, want string) T {
 	return o
 }
 
-// Converged waits until the object and everything below it is as asked for.
-func (s Subject[T]) Converged() T {
+// WaitUntilConverged waits until the object and everything below it is as asked for.
+func (s Subject[T]) WaitUntilConverged() T {
 	s.Helper()
-	s.Within(Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
-	return s.Within(Patience, v1alpha1.ConditionReady, "True/Ready")
+	s.WaitForVerdict(Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	return s.WaitForVerdict(Patience, v1alpha1.ConditionReady, "True/Ready")
 }

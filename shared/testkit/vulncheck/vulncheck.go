@@ -39,7 +39,7 @@ type Options struct {
 // can reach a known vulnerability, if govulncheck fails, and, unless the check is
 // optional, if the database does not answer.
 func Run(ctx context.Context, options Options) error {
-	if err := reach(ctx, options.Database); err != nil {
+	if err := checkDatabase(ctx, options.Database); err != nil {
 		err = fmt.Errorf("vulnerabilities were NOT CHECKED: %w; name one that answers in $GOVULNDB", err)
 		if !options.Optional || ctx.Err() != nil {
 			return err
@@ -65,8 +65,8 @@ func Run(ctx context.Context, options Options) error {
 	return errors.Join(errs...)
 }
 
-// reach asks a database for its index.
-func reach(ctx context.Context, database string) error {
+// checkDatabase asks a database for its index.
+func checkDatabase(ctx context.Context, database string) error {
 	where, err := url.Parse(strings.TrimSuffix(database, "/") + "/index/db.json")
 	if err != nil {
 		return fmt.Errorf("read the address of the vulnerability database: %w", err)

@@ -22,14 +22,14 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
+	if err := rootCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
 		return 1
 	}
 	return 0
 }
 
-func command() *cobra.Command {
+func rootCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:           "images [set or image]...",
 		Short:         "Build container images as archives, without a container engine",

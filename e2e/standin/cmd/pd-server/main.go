@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	if err := command().Execute(); err != nil {
+	if err := newCommand().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "stand-in pd-server:", err)
 		os.Exit(1)
 	}
@@ -31,7 +31,7 @@ type flags struct {
 	values      map[string]*string
 }
 
-func command() *cobra.Command {
+func newCommand() *cobra.Command {
 	f := &flags{values: map[string]*string{}}
 	cmd := &cobra.Command{
 		Use: "pd-server", Short: "stand-in for pd-server, for tests and demos", Args: cobra.NoArgs,
@@ -105,12 +105,12 @@ func (f *flags) run(cmd *cobra.Command) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return serve(ctx, cfg)
+	return runServer(ctx, cfg)
 }
 
-// serve runs until it is told to stop. A member that was removed goes on
+// runServer runs until it is told to stop. A member that was removed goes on
 // answering, as the real one does.
-func serve(ctx context.Context, cfg pd.Config) error {
+func runServer(ctx context.Context, cfg pd.Config) error {
 	server, err := pd.Start(ctx, cfg)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -12,7 +12,7 @@ import (
 
 func run(args ...string) (string, error) {
 	var out bytes.Buffer
-	cmd := command()
+	cmd := newCommand()
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)

@@ -19,7 +19,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := process.Output(cfg.LogFile)
+	out, err := process.OpenLog(cfg.LogFile)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (p *PD) header(r *pdpb.RequestHeader) (*pdpb.ResponseHeader, error) {
 	return &pdpb.ResponseHeader{ClusterId: p.clusterID}, nil
 }
 
-func failed(h *pdpb.ResponseHeader, why pdpb.ErrorType) *pdpb.ResponseHeader {
+func setError(h *pdpb.ResponseHeader, why pdpb.ErrorType) *pdpb.ResponseHeader {
 	h.Error = &pdpb.Error{Type: why, Message: why.String()}
 	return h
 }
@@ -173,7 +173,7 @@ func (p *PD) Bootstrap(_ context.Context, r *pdpb.BootstrapRequest) (*pdpb.Boots
 	defer p.mu.Unlock()
 	h, err := p.header(r.GetHeader())
 	if err == nil && p.boot {
-		failed(h, pdpb.ErrorType_ALREADY_BOOTSTRAPPED)
+		setError(h, pdpb.ErrorType_ALREADY_BOOTSTRAPPED)
 	}
 	p.boot = true
 	return &pdpb.BootstrapResponse{Header: h}, err
@@ -188,7 +188,7 @@ func (p *PD) PutStore(_ context.Context, r *pdpb.PutStoreRequest) (*pdpb.PutStor
 		return nil, err
 	}
 	if why := p.refused[r.GetStore().GetId()]; why != pdpb.ErrorType_OK {
-		return &pdpb.PutStoreResponse{Header: failed(h, why)}, nil
+		return &pdpb.PutStoreResponse{Header: setError(h, why)}, nil
 	}
 	p.stores[r.GetStore().GetId()] = r.GetStore()
 	return &pdpb.PutStoreResponse{Header: h}, nil

@@ -18,25 +18,25 @@ func main() { os.Exit(run()) }
 func run() int {
 	r, err := sqlrun.Parse(os.Args[1:])
 	if err != nil {
-		say("%v", err)
+		printMessage("%v", err)
 		return 2
 	}
-	r.Say = say
+	r.Say = printMessage
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	done, err := r.Do(ctx)
 	if err == nil {
-		say("%d done", done)
+		printMessage("%d done", done)
 		return 0
 	}
-	say("%v", err)
+	printMessage("%v", err)
 	// Kubernetes shows it as the container's message, which the operator reads.
 	if err := os.WriteFile(r.Result, []byte(err.Error()), 0o600); err != nil { //nolint:gosec // whose Job it is names the file
-		say("write the result: %v", err)
+		printMessage("write the result: %v", err)
 	}
 	return 1
 }
 
-func say(format string, args ...any) {
+func printMessage(format string, args ...any) {
 	fmt.Printf("[%s] sql: %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, args...))
 }

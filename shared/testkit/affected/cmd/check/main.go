@@ -66,18 +66,18 @@ func run(ctx context.Context, args []string) error {
 		if module == *apart {
 			run = append([]string{"-ldflags=-checklinkname=0"}, run...)
 		}
-		errs = append(errs, test(ctx, filepath.Join(root, module), run))
+		errs = append(errs, runTests(ctx, filepath.Join(root, module), run))
 	}
-	fmt.Print(affected.Untested(changed, modules, left))
+	fmt.Print(affected.DescribeUntested(changed, modules, left))
 	if tested == 0 {
 		errs = append(errs, fmt.Errorf("no test of %s or of what depends on it was run", set.Arg(0)))
 	}
 	return errors.Join(errs...)
 }
 
-// test runs the tests of packages of a module, with flags before their names; the go tool
+// runTests runs the tests of packages of a module, with flags before their names; the go tool
 // names each as it ends.
-func test(ctx context.Context, module string, packages []string) error {
+func runTests(ctx context.Context, module string, packages []string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-timeout", "5m"}, packages...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = module, os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {

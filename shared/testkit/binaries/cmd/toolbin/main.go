@@ -46,7 +46,7 @@ func run(ctx context.Context) error {
 		flag.Usage()
 		return errors.New("name a program, or --all")
 	}
-	if err := announce(names); err != nil {
+	if err := announceBuilds(names); err != nil {
 		return err
 	}
 	if *dir {
@@ -67,10 +67,10 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// announce says how long several builds take together: each tells its own share when
+// announceBuilds says how long several builds take together: each tells its own share when
 // it begins.
-func announce(names []string) error {
-	builds, err := binaries.Missing(names...)
+func announceBuilds(names []string) error {
+	builds, err := binaries.MissingBuilds(names...)
 	if err != nil || len(builds) < 2 {
 		return err
 	}
@@ -79,6 +79,6 @@ func announce(names []string) error {
 	for _, b := range builds {
 		programs, total = append(programs, b.Programs...), total+b.Estimate
 	}
-	fmt.Fprintf(os.Stderr, "the cache has no %s: they are built from source, once, in about %s on two cores\n", strings.Join(programs, ", "), binaries.Duration(total))
+	fmt.Fprintf(os.Stderr, "the cache has no %s: they are built from source, once, in about %s on two cores\n", strings.Join(programs, ", "), binaries.FormatDuration(total))
 	return nil
 }
