@@ -118,7 +118,7 @@ func adaptedTable(out *strings.Builder, runs []Run) {
 	fmt.Fprintf(out, "\n### Beside other operators\n\n"+
 		"Each by its adapter, in one run, on a control plane of its own: the same clusters, simulated kubelets and databases. "+
 		"Requests are those of the API server's audit log, until all are Ready and %s longer. Each process renews a Lease every 2 s, and *tidb-groups* alone is nine processes. "+
-		"Memory is what the processes keep for themselves in the end, in brackets with their code, which is that of each process.\n\n"+
+		"Memory is what the processes keep for themselves in the end, in brackets with code; that of ours is the benchmark's, which is large.\n\n"+
 		"| commit | date | operator | %s |\n|---|---|---|%s\n", settled, adaptedHead, adaptedRule)
 	for _, run := range runs {
 		for _, a := range run.Adapted {
