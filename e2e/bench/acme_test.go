@@ -171,5 +171,5 @@ func TestAnotherOperatorIsMeasuredBesideOursInOneRun(t *testing.T) {
 	assert.Less(t, theirs.Memory, int64(4*acmeHeap))
 	assert.Greater(t, theirs.Took, ready, "no pod is Ready earlier")
 	table := SideBySide(all)
-	assert.Regexp(t, `(?m)^\| operator \|.*\n\|---.*\n\| tidb-groups \| 2 \| [0-9.]+ \| .*\n\| acme \| 2 \| [0-9.]+ \| 2\.0 \| .* \| – \|\n$`, table)
+	assert.Regexp(t, `(?m)^\| operator \|.*\n\|---.*\n\| tidb-groups \| 2 \| [0-9.]+ \| .*\n\| acme \| 2 \| [0-9.]+ \| 2\.0 \(0\.0\) \| .* \| – \|\n$`, table)
 }

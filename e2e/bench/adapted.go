@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,30 +23,36 @@ import (
 // Adapted is what an operator has cost that was measured by an Adapter.
 type Adapted struct {
 	// Name of the operator.
-	Name string
+	Name string `json:"name"`
 	// Clusters that came up at once.
-	Clusters int
+	Clusters int `json:"clusters"`
 	// Took is the time from the first cluster's creation until all were ready.
-	Took time.Duration
+	Took time.Duration `json:"took"`
 	// Start is what was used until then and in the 10 s that follow, in which an operator may
 	// still write what it found; Idle afterwards within IdleFor.
-	Start, Idle Usage
-	IdleFor     time.Duration
+	Start   Usage         `json:"start"`
+	Idle    Usage         `json:"idle"`
+	IdleFor time.Duration `json:"idleFor"`
 	// Memory is what all processes keep for themselves in the end, in bytes, without their code.
-	Memory int64
+	Memory int64 `json:"memory"`
+	// Whole is all that they have in memory, with their code, in bytes.
+	Whole int64 `json:"whole"`
 }
 
 // Usage is what the processes of an operator have asked and used.
 type Usage struct {
 	// Writes and Reads are requests to the API server, by its audit log.
-	Writes, Reads int
+	Writes int `json:"writes"`
+	Reads  int `json:"reads"`
+	// Leases are the writes of Leases among them: most say that a process still leads.
+	Leases int `json:"leases"`
 	// Processor is their time, by the kernel.
-	Processor time.Duration
+	Processor time.Duration `json:"processor"`
 }
 
 // since is what was used after a former moment.
 func (u Usage) since(before Usage) Usage {
-	return Usage{Writes: u.Writes - before.Writes, Reads: u.Reads - before.Reads, Processor: u.Processor - before.Processor}
+	return Usage{Writes: u.Writes - before.Writes, Reads: u.Reads - before.Reads, Leases: u.Leases - before.Leases, Processor: u.Processor - before.Processor}
 }
 
 // LoadAdapters are ours, and then those of files.
@@ -80,17 +87,44 @@ func MeasureSideBySide(ctx context.Context, adapters []Adapter, cases []Case) ([
 // SideBySide is a table of operators that were measured alike.
 func SideBySide(all []Adapted) string {
 	var out strings.Builder
-	out.WriteString("| operator | clusters | all ready, s | writes per cluster | reads per cluster | processor per cluster, ms | memory, MiB | idle: writes, reads, ms |\n|---|---|---|---|---|---|---|---|\n")
+	out.WriteString("| operator | " + adaptedHead + " |\n|---|" + adaptedRule + "\n")
 	for _, a := range all {
-		n := float64(a.Clusters)
-		idle := "–"
-		if a.IdleFor > 0 {
-			idle = fmt.Sprintf("%d, %d, %.0f in %s", a.Idle.Writes, a.Idle.Reads, toMilliseconds(a.Idle.Processor), a.IdleFor)
-		}
-		fmt.Fprintf(&out, "| %s | %d | %.1f | %.1f | %.1f | %.0f | %d | %s |\n", a.Name, a.Clusters, a.Took.Seconds(),
-			float64(a.Start.Writes)/n, float64(a.Start.Reads)/n, toMilliseconds(a.Start.Processor)/n, a.Memory>>20, idle)
+		fmt.Fprintf(&out, "| %s | %s |\n", a.Name, a.figures())
 	}
 	return out.String()
+}
+
+// adaptedHead and adaptedRule are the columns of figures.
+const (
+	adaptedHead = "clusters | all Ready, s | writes per cluster (Leases) | reads per cluster | processor time per cluster, ms | memory, MiB (with code) | idle: writes (Leases), reads, ms"
+	adaptedRule = "---|---|---|---|---|---|---|"
+)
+
+// figures are the cells of a row of a table.
+func (a Adapted) figures() string {
+	n, idle := float64(a.Clusters), "–"
+	if a.IdleFor > 0 {
+		idle = fmt.Sprintf("%d (%d), %d, %.0f in %s", a.Idle.Writes, a.Idle.Leases, a.Idle.Reads, toMilliseconds(a.Idle.Processor), a.IdleFor)
+	}
+	return fmt.Sprintf("%d | %.1f | %.1f (%.1f) | %.1f | %.0f | %d (%d) | %s", a.Clusters, a.Took.Seconds(),
+		float64(a.Start.Writes)/n, float64(a.Start.Leases)/n, float64(a.Start.Reads)/n, toMilliseconds(a.Start.Processor)/n, a.Memory>>20, a.Whole>>20, idle)
+}
+
+// adaptedTable sets operators beside each other that were measured in one run.
+func adaptedTable(out *strings.Builder, runs []Run) {
+	if !slices.ContainsFunc(runs, func(r Run) bool { return len(r.Adapted) > 0 }) {
+		return
+	}
+	fmt.Fprintf(out, "\n### Beside other operators\n\n"+
+		"Each by its adapter, in one run, on a control plane of its own: the same clusters, simulated kubelets and databases. "+
+		"Requests are those of the API server's audit log, until all are Ready and %s longer. Each process renews a Lease every 2 s, and *tidb-groups* alone is nine processes. "+
+		"Memory is what the processes keep for themselves in the end, in brackets with code; that of ours is the benchmark's, which is large.\n\n"+
+		"| commit | date | operator | %s |\n|---|---|---|%s\n", settled, adaptedHead, adaptedRule)
+	for _, run := range runs {
+		for _, a := range run.Adapted {
+			fmt.Fprintf(out, "| %s | %s | %s | %s |\n", run.label(), run.Date, a.Name, a.figures())
+		}
+	}
 }
 
 // adapted is an operator that is being measured.
@@ -100,6 +134,7 @@ type adapted struct {
 	plane     *controlplane.ControlPlane
 	dir       string // for kubeconfigs and what the processes print
 	databases string // the address at which databases are asked for
+	names     string // the file that tells where names are asked for; empty if no process asks
 	audit     audit
 	all       processes
 	ended     chan error // what a process ends with before it is told to
@@ -130,12 +165,16 @@ func MeasureAdapter(ctx context.Context, a Adapter, c Case) (out Adapted, err er
 	if err := m.apply(ctx); err != nil {
 		return out, err
 	}
-	if m.rig, err = openForeign(ctx, m.plane, c.options("bench"), c); err != nil {
+	options, err := a.options(c)
+	if err != nil {
+		return out, err
+	}
+	if m.rig, err = openForeign(ctx, m.plane, options, c); err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, m.rig.Close()) }()
-	var stop func()
-	if m.databases, stop, err = serveAddresses(ctx, m.rig.Databases); err != nil {
+	stop, err := m.serve(ctx)
+	if err != nil {
 		return out, err
 	}
 	defer stop()
@@ -144,6 +183,48 @@ func MeasureAdapter(ctx context.Context, a Adapter, c Case) (out Adapted, err er
 		return out, err
 	}
 	return m.measure(ctx, c)
+}
+
+// fewRegions is how many regions a cluster has. PD moves leaders of many for a minute, at a pace
+// that is the model's own, and an operator may write how many each store leads.
+const fewRegions = 3
+
+// options are those of the rig in which a case is measured.
+func (a Adapter) options(c Case) (rig.Options, error) {
+	out := c.options("bench")
+	out.Privileged, out.Database.Regions = a.Privileged, fewRegions
+	for _, m := range a.Members {
+		member, err := m.membership()
+		if err != nil {
+			return out, err
+		}
+		out.Members = append(out.Members, member)
+	}
+	return out, nil
+}
+
+// serve tells processes where databases are: by the address of each PDGroup's, and by names if
+// one asks for them.
+func (m *adapted) serve(ctx context.Context) (stop func(), err error) {
+	address, stopAddresses, err := serveAddresses(ctx, m.rig.Databases)
+	if err != nil {
+		return nil, err
+	}
+	m.databases = address
+	if !slices.ContainsFunc(m.adapter.Processes, func(p AdapterProcess) bool { return p.Names }) {
+		return stopAddresses, nil
+	}
+	server, err := serveNames(ctx, namePort, m.rig.Resolve)
+	if err != nil {
+		stopAddresses()
+		return nil, err
+	}
+	stop = func() { server.stop(); stopAddresses() }
+	if m.names, err = server.file(m.dir); err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
 }
 
 // apply applies the manifests, and waits for kinds among them.
@@ -174,6 +255,9 @@ func (m *adapted) start(ctx context.Context) error {
 		var program []string
 		for _, word := range p.Command {
 			program = append(program, places.Replace(word))
+		}
+		if p.Names {
+			program = withNames(m.names, program)
 		}
 		env := map[string]string{}
 		for name, value := range p.Env {
@@ -265,11 +349,11 @@ func (m *adapted) measure(ctx context.Context, c Case) (Adapted, error) {
 	}
 	out.Start, out.Idle = up.since(before), after.since(up)
 	for _, p := range m.all {
-		bytes, err := p.memory()
+		own, all, err := p.memory()
 		if err != nil {
 			return out, err
 		}
-		out.Memory += bytes
+		out.Memory, out.Whole = out.Memory+own, out.Whole+all
 	}
 	return out, nil
 }
@@ -294,7 +378,7 @@ func (m *adapted) meanwhile(ctx context.Context, do func(context.Context) error)
 
 // used is what all processes have asked and used so far.
 func (m *adapted) used() (out Usage, err error) {
-	if out.Writes, out.Reads, err = m.audit.counts(m.adapter.UserAgents); err != nil {
+	if out, err = m.audit.counts(m.adapter.UserAgents); err != nil {
 		return out, err
 	}
 	out.Processor, err = m.all.processor()

@@ -23,12 +23,18 @@ type Adapter struct {
 	// Name of the operator, for the table.
 	Name string `json:"name"`
 	// Apply are manifests that are applied first, such as CRDs: files, from the adapter's on.
+	// In these, and in commands and their environment, {env NAME} is a variable of the bench's.
 	Apply []string `json:"apply,omitempty"`
 	// Controllers of Kubernetes that the operator needs beside those that run for all, as
 	// statefulset-controller. What these ask and use is not counted.
 	Controllers []string `json:"controllers,omitempty"`
 	// Processes are the operator.
 	Processes []AdapterProcess `json:"processes"`
+	// Members are the pods that the operator makes of which the bench's databases consist.
+	Members []AdapterMember `json:"members,omitempty"`
+	// Privileged lets the namespace of the clusters take all pods. Those that Kubernetes' Pod
+	// Security Standard "restricted" refuses cannot be made without.
+	Privileged bool `json:"privileged,omitempty"`
 	// Cluster is the manifest of one cluster, in which {name} and {namespace} stand for its own:
 	// one object, or several with --- between them, which are created in this order.
 	Cluster string `json:"cluster"`
@@ -49,6 +55,9 @@ type AdapterProcess struct {
 	Command []string `json:"command"`
 	// Env is added to the environment, with the same placeholders.
 	Env map[string]string `json:"env,omitempty"`
+	// Names has the process find PD's Services and the members' pods by their names. It needs
+	// root, and the program unshare.
+	Names bool `json:"names,omitempty"`
 }
 
 // AdapterReady says when a cluster is ready.
@@ -92,6 +101,9 @@ func ReadAdapter(file string) (Adapter, error) {
 	if err := yaml.UnmarshalStrict(text, &a); err != nil {
 		return a, fmt.Errorf("read adapter %s: %w", file, err)
 	}
+	if err := a.expand(); err != nil {
+		return a, fmt.Errorf("read adapter %s: %w", file, err)
+	}
 	for i, path := range a.Apply {
 		if !filepath.IsAbs(path) {
 			a.Apply[i] = filepath.Join(filepath.Dir(file), path)
@@ -122,6 +134,9 @@ func (a Adapter) check() error {
 	for i, p := range a.Processes {
 		errs = append(errs, p.check(fmt.Sprintf("processes[%d]", i), names))
 		names = append(names, p.Name)
+	}
+	for i, m := range a.Members {
+		errs = append(errs, m.check(fmt.Sprintf("members[%d]", i)))
 	}
 	if _, err := a.objects(clusterName(0), "namespace"); err != nil {
 		errs = append(errs, err)

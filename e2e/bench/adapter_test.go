@@ -30,10 +30,12 @@ func TestAnotherOperatorIsMeasuredByItsAdapter(t *testing.T) {
 	assert.GreaterOrEqual(t, got.Start.Writes, least, "the audit log has all that the budget names")
 	assert.Less(t, got.Start.Writes, 2*least, "and nothing of others")
 	assert.Positive(t, got.Start.Reads)
-	assert.LessOrEqual(t, got.Idle.Writes, 3, "its Lease is renewed every 2 s, and nothing else is written")
+	assert.Equal(t, got.Idle.Leases, got.Idle.Writes, "nothing is written but Leases")
+	assert.LessOrEqual(t, got.Idle.Leases, 3, "its own is renewed every 2 s")
 	assert.Positive(t, got.Start.Processor)
 	assert.Less(t, got.Start.Processor, (got.Took+settled)*4)
 	assert.Greater(t, got.Memory, int64(10<<20))
+	assert.Greater(t, got.Whole, got.Memory, "there is code, too")
 	assert.Greater(t, got.Took, 2*ready, "TiDB waits for TiKV, and this for PD")
 	assert.Contains(t, SideBySide([]Adapted{got}), "| tidb-groups, one process | 1 | ")
 }
@@ -85,6 +87,10 @@ ready: {path: "{.data.phase}", value: up}
 		`ready.path is "{.data.phase}" and ready.value is "": one needs the other`: {", value: up", ""},
 		`ready.path is "{.data"`:                                                   {"{.data.phase}", "{.data"},
 		"ready.pods is -1":                                                         {", value: up", ", value: up, pods: -1"},
+		`members[0].component is "pump": it may be pd, tikv, tidb`:                 {"name: other\n", "name: other\nmembers: [{component: pump, selector: a=b, service: s}]\n"},
+		`members[0].selector is "a b"`:                                             {"name: other\n", "name: other\nmembers: [{component: pd, selector: a b, service: s}]\n"},
+		"members[0].selector is missing":                                           {"name: other\n", "name: other\nmembers: [{component: pd, service: s}]\n"},
+		"members[0].service is missing":                                            {"name: other\n", "name: other\nmembers: [{component: pd, selector: a=b}]\n"},
 		`unknown field "redy"`:                                                     {"ready:", "redy: {}\nready:"},
 	} {
 		t.Run(says, func(t *testing.T) {
@@ -166,17 +172,19 @@ func TestRequestsAreCountedByUserAgent(t *testing.T) {
 {"stage":"ResponseComplete","verb":"deletecollection","userAgent":"a/1","objectRef":{"resource":"pods"}}
 {"stage":"ResponseComplete","verb":"patch","userAgent":"a/1","objectRef":{"resource":"events"}}
 {"stage":"ResponseComplete","verb":"get","userAgent":"b/1","objectRef":{"resource":"pods"}}
+{"stage":"ResponseComplete","verb":"get","userAgent":"b/1","objectRef":{"resource":"leases"}}
+{"stage":"ResponseComplete","verb":"update","userAgent":"b/1","objectRef":{"resource":"leases"}}
 {"stage":"ResponseComplete","verb":"get","userAgent":"b/1"}
 {"stage":"ResponseStarted","verb":"watch","userAgent":"b/1","objectRef":{"resource":"pods"}}
 {"stage":"ResponseComplete","verb":"watch","userAgent":"b/1","objectRef":{"resource":"pods"}}
 {"stage":"Resp`), 0o600))
-	for agents, want := range map[string][2]int{"": {2, 2}, "a/": {2, 0}, "b/": {0, 2}, "c/": {0, 0}} {
+	for agents, want := range map[string]Usage{"": {Writes: 3, Reads: 3, Leases: 1}, "a/": {Writes: 2}, "b/": {Writes: 1, Reads: 3, Leases: 1}, "c/": {}} {
 		var only []string
 		if agents != "" {
 			only = []string{agents}
 		}
-		writes, reads, err := log.counts(only)
+		got, err := log.counts(only)
 		require.NoError(t, err)
-		assert.Equal(t, want, [2]int{writes, reads}, agents)
+		assert.Equal(t, want, got, agents)
 	}
 }

@@ -84,10 +84,10 @@ func (e audited) isFromAgents(agents []string) bool {
 
 // counts are the requests so far, of user agents that begin as one of these; of all if
 // there are none. A watch counts when it begins.
-func (a audit) counts(agents []string) (writes, reads int, err error) {
+func (a audit) counts(agents []string) (out Usage, err error) {
 	all, _, err := a.entries(0)
 	if err != nil {
-		return 0, 0, err
+		return out, err
 	}
 	for _, e := range all {
 		if e.Verb == "deletecollection" {
@@ -99,13 +99,19 @@ func (a audit) counts(agents []string) (writes, reads int, err error) {
 		request := scenario.Request{Verb: e.Verb, Resource: e.ObjectRef.Resource}
 		switch {
 		case request.Writes():
-			writes++
+			out.Writes++
+			if request.Resource == leases {
+				out.Leases++
+			}
 		case !apirequest.Writes(e.Verb):
-			reads++
+			out.Reads++
 		}
 	}
-	return writes, reads, nil
+	return out, nil
 }
+
+// leases are what processes renew all the time that may be there twice.
+const leases = "leases"
 
 // stageOf is the stage at which a request counts.
 func stageOf(verb string) string {

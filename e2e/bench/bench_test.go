@@ -252,6 +252,17 @@ func TestRunsAreKeptBesideEachOther(t *testing.T) {
 	assert.Contains(t, string(text), "| nothing to do, 1m0s | 0 | 0 | 0 | 0 |")
 	assert.Contains(t, string(text), "| instance | create pods | 8 | one for each member |")
 
+	require.NoError(t, Record(docs, Run{Commit: "two", Machine: "m", Date: "2026-11-28", Adapted: []Adapted{
+		{Name: "tidb-groups", Clusters: 2, Took: 5 * time.Second, Start: Usage{Writes: 200, Leases: 30, Reads: 10, Processor: time.Second}, Memory: 32 << 20, Whole: 64 << 20},
+		{Name: "other", Clusters: 2, Took: time.Second, IdleFor: time.Minute, Idle: Usage{Writes: 30, Leases: 29, Reads: 28, Processor: time.Second}},
+	}}), "beside the other run of the commit")
+	text, err = os.ReadFile(filepath.Clean(page))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "### Beside other operators\n\n")
+	assert.Contains(t, string(text), "| two | 2026-11-28 | tidb-groups | 2 | 5.0 | 100.0 (15.0) | 5.0 | 500 | 32 (64) | – |\n"+
+		"| two | 2026-11-28 | other | 2 | 1.0 | 0.0 (0.0) | 0.0 | 0 | 0 (0) | 30 (29), 28, 1000 in 1m0s |\n")
+	assert.Contains(t, string(text), "| two | of two (on a loaded")
+
 	elsewhere := run("two", 90)
 	elsewhere.Machine = "another"
 	require.NoError(t, Record(docs, elsewhere), "a commit may be measured on several machines")

@@ -170,7 +170,7 @@ func (m meter) wave(ctx context.Context, in *rig.Rig, there, clusters int) (w Wa
 	}
 	pids[here] = os.Getpid()
 	for name, pid := range pids {
-		if w.Memory[name], err = readMemory(pid); err != nil {
+		if w.Memory[name], _, err = readMemory(pid); err != nil {
 			return w, fmt.Errorf("read the memory of %s: %w", name, err)
 		}
 	}

@@ -39,6 +39,10 @@ type Run struct {
 	Kinds *KindMemory `json:"kinds,omitempty"`
 	// Growth are runs in which clusters came some at a time.
 	Growth []Growth `json:"growth,omitempty"`
+	// Adapted are runs of several operators side by side, each by its adapter.
+	Adapted []Adapted `json:"adapted,omitempty"`
+	// Date of a run with other operators, of which other versions come.
+	Date string `json:"date,omitempty"`
 
 	// letter of the machine among those of several; empty where all are of one.
 	letter string
@@ -86,6 +90,8 @@ func (r Run) kind() string {
 		return "edits"
 	case len(r.Growth) > 0:
 		return "growth"
+	case len(r.Adapted) > 0:
+		return "adapted"
 	case r.Kinds != nil:
 		return "kinds"
 	default:
@@ -215,6 +221,7 @@ func Tables(runs []Run) string {
 		return out.String()
 	}
 	floorTable(&out, runs)
+	adaptedTable(&out, runs)
 	growthTable(&out, runs)
 	processTable(&out, runs)
 	kindLines(&out, runs)

@@ -126,7 +126,7 @@ func MeasureProcesses(ctx context.Context, plane *controlplane.ControlPlane, c C
 	}
 	out.Start, out.Idle = ready-before, after-ready
 	for _, p := range all {
-		if out.Memory[p.name], err = p.memory(); err != nil {
+		if out.Memory[p.name], _, err = p.memory(); err != nil {
 			return out, err
 		}
 	}
@@ -298,21 +298,21 @@ func readProcessorTime(pid int) (time.Duration, error) {
 	return time.Duration(stat.CPUTime() * float64(time.Second)), err
 }
 
-// memory is what the process holds that no file could give back: its heap and stacks.
-func (p process) memory() (int64, error) {
-	bytes, err := readMemory(p.cmd.Process.Pid)
-	if err != nil {
-		return 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
+// memory is what the process holds that no file could give back: its heap and stacks; and all
+// of it that is in memory.
+func (p process) memory() (own, all int64, err error) {
+	if own, all, err = readMemory(p.cmd.Process.Pid); err != nil {
+		return 0, 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
 	}
-	return bytes, nil
+	return own, all, nil
 }
 
-// readMemory is what a process keeps for itself, in bytes, without its code.
-func readMemory(pid int) (int64, error) {
+// readMemory is what a process keeps for itself, in bytes, without its code, and all of it.
+func readMemory(pid int) (own, all int64, err error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	status, err := proc.NewStatus()
-	return int64(status.RssAnon), err //nolint:gosec // no process has so much
+	return int64(status.RssAnon), int64(status.VmRSS), err //nolint:gosec // no process has so much
 }

@@ -44,6 +44,7 @@ type actor struct {
 	namespace string
 	databases *Databases
 	addresses *addresses
+	members   []Membership // of another operator
 	delays    Delays
 	volumes   bool // somebody reads PersistentVolumes
 	fail      func(error)

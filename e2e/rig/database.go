@@ -42,13 +42,17 @@ var (
 type Databases struct {
 	ctx   context.Context
 	shape scenario.Database
-	mu    sync.Mutex
-	all   map[types.NamespacedName]*Database
+	// addresses are those of PD's Services, as of pods.
+	addresses *addresses
+	// etcd answers what is no HTTP/1 on PD's ports; nil where nothing else asks.
+	etcd *etcd
+	mu   sync.Mutex
+	all  map[types.NamespacedName]*Database
 }
 
 // newDatabases returns databases that live until the context ends.
 func newDatabases(ctx context.Context, shape scenario.Database) *Databases {
-	return &Databases{ctx: ctx, shape: shape, all: map[types.NamespacedName]*Database{}}
+	return &Databases{ctx: ctx, shape: shape, addresses: newAddresses(), all: map[types.NamespacedName]*Database{}}
 }
 
 // Of returns the database of a PDGroup; nobody needs to have started any of it.
@@ -63,7 +67,7 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 		running: map[string]bool{}, stores: map[types.UID]*store{}, flushed: map[string]int{}, led: map[string]int{}, logs: map[string]*logOf{},
 	}
 	var err error
-	if db.service, err = openService(d.ctx, db); err != nil {
+	if db.service, err = d.listen(db); err != nil {
 		return nil, fmt.Errorf("open Service of PDGroup %s: %w", group, err)
 	}
 	d.all[group] = db

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
 	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
 )
@@ -128,13 +127,14 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := a.databases.Of(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelCluster]})
-	if err != nil {
-		return nil, nil, err
-	}
+	as := a.role(pod)
 	running = &process{pod: pod.UID, node: pod.Spec.NodeName, stop: func() error { return nil }}
-	if begin := a.starters()[pod.Labels[v1alpha1.LabelComponent]]; begin != nil {
-		if failed, err = begin(ctx, launch{pod: pod, db: db, claim: claim, process: running}); err != nil {
+	if begin := a.starters()[as.component]; begin != nil {
+		db, err := a.databases.Of(as.database)
+		if err != nil {
+			return nil, nil, err
+		}
+		if failed, err = begin(ctx, launch{pod: pod, db: db, foreign: as.foreign, claim: claim, process: running}); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -50,6 +50,11 @@ type Options struct {
 	ClusterWide bool
 	// Database shapes the simulated databases.
 	Database scenario.Database
+	// Members are the pods of another operator that are members of databases, where it runs in
+	// place of the suite's; none if empty.
+	Members []Membership
+	// Privileged lets the namespace take pods of any kind, as another operator may make them.
+	Privileged bool
 	// CertManager has the controllers of cert-manager look after the namespace; after all
 	// namespaces, and ClusterIssuers, with ClusterWide.
 	CertManager bool
@@ -157,6 +162,9 @@ func Open(ctx context.Context, plane *controlplane.ControlPlane, options Options
 	r := &Rig{client: c, plane: plane, options: options, operators: map[string]*running{}}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.Databases = newDatabases(r.ctx, options.Database)
+	if len(options.Members) > 0 {
+		r.Databases.etcd = newEtcd(r.ctx)
+	}
 	r.Requests = &Requests{wrote: options.Wrote, counts: map[Request]int{}, conflicts: map[Request]int{}, writesIn: map[string]int{}}
 	if err := r.open(options); err != nil {
 		return nil, errors.Join(fmt.Errorf("open rig: %w", err), r.Close())
@@ -175,8 +183,11 @@ func (r *Rig) open(options Options) error {
 	}
 	r.injector = faults.New(fault, nil, nil)
 	// The API server refuses pods that ask for more than they need, whoever makes them.
-	restricted := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
-	if r.namespace, err = controlplane.NewNamespace(r.ctx, r.client, name, restricted); err != nil {
+	security := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	if options.Privileged {
+		security = nil
+	}
+	if r.namespace, err = controlplane.NewNamespace(r.ctx, r.client, name, security); err != nil {
 		return err
 	}
 	if err := createStorageClasses(r.ctx, r.client); err != nil {
@@ -204,7 +215,7 @@ func (r *Rig) open(options Options) error {
 		r.Watcher.tryRemedies(shell{plane: r.plane}, options.Remedies)
 	}
 	r.actor = &actor{
-		databases: r.Databases, addresses: newAddresses(), delays: options.Delays, volumes: options.ClusterWide,
+		databases: r.Databases, addresses: r.Databases.addresses, members: options.Members, delays: options.Delays, volumes: options.ClusterWide,
 		fail: func(err error) { r.Watcher.violate("pod actor: %v", err) },
 	}
 	return newActor(r.ctx, r.plane.Config, r.namespace, r.actor)

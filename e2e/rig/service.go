@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"net"
 	"runtime/pprof"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// openService opens the client Service of a PDGroup on loopback, and gives each
+// listen opens the client Service of a PDGroup at an address of its own, and gives each
 // connection to a member that lives. Without one it closes the connection.
-func openService(ctx context.Context, db *Database) (string, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+func (d *Databases) listen(db *Database) (string, error) {
+	_, listener, err := d.addresses.listen(d.ctx, "", v1alpha1.PortPDClient)
 	if err != nil {
 		return "", fmt.Errorf("listen: %w", err)
 	}
-	context.AfterFunc(ctx, func() { _ = listener.Close() }) // the rig ends
+	context.AfterFunc(d.ctx, func() { _ = listener.Close() }) // the rig ends
 
 	go func() { //nolint:gosec // the other context is one without labels
 		// An operator that connects opens it: what it costs is the world's all the same.
@@ -26,7 +27,15 @@ func openService(ctx context.Context, db *Database) (string, error) {
 			if err != nil {
 				return // closed
 			}
-			serveConnection(db, client)
+			if d.etcd == nil {
+				serveConnection(db, client)
+				continue
+			}
+			go func() {
+				if client = d.etcd.take(client); client != nil {
+					serveConnection(db, client)
+				}
+			}()
 		}
 	}()
 	return listener.Addr().String(), nil

@@ -15,6 +15,8 @@ import (
 type launch struct {
 	pod *corev1.Pod
 	db  *Database
+	// foreign says that another operator has made the pod, whose arguments say nothing.
+	foreign bool
 	// claim that its data is on, empty if it keeps none.
 	claim types.UID
 	// process is filled in.
@@ -37,15 +39,18 @@ func (a *actor) starters() map[string]starter {
 }
 
 func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
-	args := containerArguments(l.pod)
 	config, err := a.settings(ctx, l.pod)
+	if err != nil {
+		return nil, err
+	}
+	initial, err := a.initial(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	l.process.stop = func() error { return l.db.StopMember(l.pod.Name) }
 	l.process.handover = a.hook(l.pod, l.db, l.claim)
 	return l.db.StartMember(Member{
-		Name: l.pod.Name, Claim: l.claim, InitialCluster: initialCluster(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: config,
+		Name: l.pod.Name, Claim: l.claim, InitialCluster: initial, Force: containerArguments(l.pod)["--force-new-cluster"] == "true", Config: config,
 		TLS: a.identity(l.pod),
 	}), nil
 }
@@ -58,7 +63,7 @@ func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if failed = l.db.StartStore(Store{Claim: l.claim, Address: containerArguments(l.pod)["--advertise-addr"], Version: imageVersion(l.pod)}); failed != nil {
+	if failed = l.db.StartStore(Store{Claim: l.claim, Address: l.advertised(), Version: imageVersion(l.pod)}); failed != nil {
 		status.close()
 		return failed, nil
 	}

@@ -194,9 +194,12 @@ func (o options) checkOperations() error {
 // checkAdapter says what does not go with -adapter.
 func (o options) checkAdapter() error {
 	others := o.processes || o.restart || o.tls || o.floor || o.stores != 0 || o.bad != 0 || o.edits != 0
-	prints := o.requests || o.changes || o.functions != 0 || o.profile != "" || o.base != "" || o.record != ""
-	if others || prints {
-		return errors.New("-adapter is measured alone and not recorded: leave all flags but -clusters, -idle and -foreign out")
+	prints := o.requests || o.changes || o.functions != 0 || o.profile != "" || o.base != ""
+	if others || prints || o.atATime != 0 || o.kinds {
+		return errors.New("-adapter is measured alone: leave all flags but -clusters, -idle, -foreign and -record out")
+	}
+	if o.foreign != 0 && o.record != "" {
+		return errors.New("-adapter with -foreign is not recorded: leave -record out")
 	}
 	return nil
 }
@@ -206,7 +209,7 @@ func (o options) sideBySide(ctx context.Context) error {
 	if err := o.checkAdapter(); err != nil {
 		return err
 	}
-	_, cases, err := o.begin(ctx)
+	run, cases, err := o.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -217,9 +220,13 @@ func (o options) sideBySide(ctx context.Context) error {
 	for i := range cases {
 		cases[i].Foreign = max(o.foreign, 0)
 	}
-	all, err := bench.MeasureSideBySide(ctx, adapters, cases)
-	fmt.Print(bench.SideBySide(all)) // what was measured, whatever failed then
-	return err
+	run.Date = time.Now().UTC().Format(time.DateOnly)
+	run.Adapted, err = bench.MeasureSideBySide(ctx, adapters, cases)
+	fmt.Print(bench.SideBySide(run.Adapted)) // what was measured, whatever failed then
+	if err != nil || o.record == "" {
+		return err
+	}
+	return bench.Record(filepath.Join(root, "docs"), run)
 }
 
 // cases are those that are asked for. It is an error if the machine lacks something for one.
