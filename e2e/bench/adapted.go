@@ -172,7 +172,7 @@ func MeasureAdapter(ctx context.Context, a Adapter, c Case) (out Adapted, err er
 	if m.rig, err = openForeign(ctx, m.plane, options, c); err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, m.rig.Close()) }()
+	defer func() { err = errors.Join(err, m.rig.CloseWithPlane()) }()
 	stop, err := m.serve(ctx)
 	if err != nil {
 		return out, err

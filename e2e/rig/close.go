@@ -24,6 +24,17 @@ func (r *Rig) Close() error {
 	if r.namespace != "" {
 		err = errors.Join(err, r.wipe())
 	}
+	return r.end(err)
+}
+
+// CloseWithPlane ends a rig whose control plane ends next: what is there goes with that. Other
+// controllers, as that of StatefulSets, would make again what Close deletes.
+func (r *Rig) CloseWithPlane() error {
+	return r.end(r.StopOperators(context.WithoutCancel(r.ctx), r.Running()...))
+}
+
+// end stops what the rig simulates. err is what has failed before.
+func (r *Rig) end(err error) error {
 	r.cancel()
 	if r.actor != nil {
 		err = errors.Join(err, r.actor.close())
