@@ -39,7 +39,7 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 							claim.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 						}
 						whole := managed == v1alpha1.ManagedBy && instance != "" && retired != "" && !going
-						what, left := expiry.FateOf(claim, clock())
+						what, left := expiry.Decide(claim, clock())
 						assert.Equal(t, whole && (name == "past" || name == "now"), what == expiry.Delete, "%s %s %s %s %t", name, managed, instance, retired, going)
 						assert.Equal(t, whole && name == "future", what == expiry.KeepForNow && left == time.Hour)
 						assert.Equal(t, what == expiry.KeepForNow, left > 0, "nobody looks again at what stays for good")
@@ -63,7 +63,7 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
 		change func(*corev1.PersistentVolumeClaim)
-		what   expiry.Fate
+		what   expiry.Decision
 		left   time.Duration
 	}{
 		"the one that was retired":           {func(*corev1.PersistentVolumeClaim) {}, expiry.Delete, 0},
@@ -92,7 +92,7 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 				v1alpha1.AnnotationExpires: clock().Add(-day).Format(time.RFC3339), v1alpha1.AnnotationExpiresClaim: "this 168h0m0s",
 			}
 			c.change(claim)
-			what, left := expiry.FateOf(claim, clock())
+			what, left := expiry.Decide(claim, clock())
 			assert.Equal(t, c.what, what)
 			assert.Equal(t, c.left, left)
 		})

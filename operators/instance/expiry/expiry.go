@@ -45,20 +45,20 @@ func Add(env operator.Env) error {
 	return nil
 }
 
-// Fate is what becomes of a claim.
-type Fate string
+// Decision is what becomes of a claim.
+type Decision string
 
 const (
 	// Keep keeps it for good.
-	Keep Fate = "keep"
+	Keep Decision = "keep"
 	// KeepForNow keeps it for a while yet.
-	KeepForNow Fate = "keep for now"
+	KeepForNow Decision = "keep for now"
 	// Delete deletes it.
-	Delete Fate = "delete"
+	Delete Decision = "delete"
 )
 
-// FateOf says what becomes of a claim, and when to look again.
-func FateOf(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration) {
+// Decide says what becomes of a claim, and when to look again.
+func Decide(claim *corev1.PersistentVolumeClaim, now time.Time) (Decision, time.Duration) {
 	switch at, ever := Expires(claim); {
 	case !ever:
 		return Keep, 0
@@ -113,14 +113,14 @@ func (e *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := e.Client.Get(ctx, request.NamespacedName, claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if what, left := FateOf(claim, e.Now()); what != Delete {
+	if what, left := Decide(claim, e.Now()); what != Delete {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	live := &corev1.PersistentVolumeClaim{}
 	if err := e.Live.Get(ctx, request.NamespacedName, live); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if what, left := FateOf(live, e.Now()); what != Delete || live.UID != claim.UID {
+	if what, left := Decide(live, e.Now()); what != Delete || live.UID != claim.UID {
 		return reconcile.Result{RequeueAfter: left}, nil // its watch reports it too
 	}
 	// A user may retire a claim by hand while its Instance still exists: keep the claim until it is gone.
