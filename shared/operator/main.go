@@ -184,7 +184,6 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = float32(flags.ClientQPS), flags.ClientBurst
 	cfg.UserAgent = "tidb-groups/" + program.Name
-	cfg.Wrap(apply.AnswerWithMetadata)
 
 	lease, namespaces := "tidb-groups-"+program.Name, flags.namespaces()
 	if reach.Scope != nil {
