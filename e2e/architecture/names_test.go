@@ -28,24 +28,18 @@ func knownNames() []string {
 // question.
 func TestFunctionsAreNamedByVerbAndObject(t *testing.T) {
 	seen := 0
-	eachParsed(t, func(path string, _ *token.FileSet, file *ast.File) {
-		if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "zz_generated") {
+	eachFunction(t, func(path string, _ *token.FileSet, f *ast.FuncDecl) {
+		if slices.Contains(knownNames(), f.Name.Name) {
 			return
 		}
-		for _, declared := range file.Decls {
-			f, ok := declared.(*ast.FuncDecl)
-			if !ok || slices.Contains(knownNames(), f.Name.Name) {
-				continue
-			}
-			seen++
-			words := splitName(f.Name.Name)
-			if f.Recv == nil && !f.Name.IsExported() {
-				assert.Greater(t, len(words), 1, "%s: the function %s is one word: name it by a verb and its object", filepath.ToSlash(path), f.Name.Name)
-			}
-			if returnsBool(f) {
-				assert.True(t, slices.Contains(questions(), words[0]) || strings.HasSuffix(words[0], "s"),
-					"%s: %s returns a bool: name it by a question, as isReady, or a statement, as ownsClaim", filepath.ToSlash(path), f.Name.Name)
-			}
+		seen++
+		words := splitName(f.Name.Name)
+		if f.Recv == nil && !f.Name.IsExported() {
+			assert.Greater(t, len(words), 1, "%s: the function %s is one word: name it by a verb and its object", filepath.ToSlash(path), f.Name.Name)
+		}
+		if returnsBool(f) {
+			assert.True(t, slices.Contains(questions(), words[0]) || strings.HasSuffix(words[0], "s"),
+				"%s: %s returns a bool: name it by a question, as isReady, or a statement, as ownsClaim", filepath.ToSlash(path), f.Name.Name)
 		}
 	})
 	require.Greater(t, seen, 1000)

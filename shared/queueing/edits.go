@@ -29,8 +29,8 @@ const (
 )
 
 // Edits has a controller act first on what a user changed. It knows which objects of
-// the controller's kind were changed and not reconciled since: neither NewPacedReconciler nor NewFairReconciler
-// lets those wait.
+// the controller's kind were changed and not reconciled since: neither NewPacedReconciler
+// nor NewFairReconciler lets those wait.
 type Edits struct {
 	lock sync.Mutex
 	open map[reconcile.Request]struct{}

@@ -27,8 +27,8 @@ type paced struct {
 	pruned time.Time
 }
 
-// NewPacedReconciler is NewReconciler for a reconciler that reconciles no object twice within a tenth of a
-// second, unless it was edited.
+// NewPacedReconciler is NewReconciler for a reconciler that reconciles no object twice
+// within a tenth of a second, unless it was edited.
 func (e *Edits) NewPacedReconciler(inner reconcile.Reconciler) reconcile.Reconciler {
 	return &paced{inner: e.NewReconciler(inner), edits: e, ended: map[reconcile.Request]time.Time{}}
 }

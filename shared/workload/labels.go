@@ -69,7 +69,7 @@ func Meta(g v1alpha1.Group, name string) metav1.ObjectMeta {
 	}
 }
 
-// mergeMaps returns base with extra laid over it, nil if both are empty.
+// mergeMaps returns base and what extra has beside it, nil if both are empty.
 func mergeMaps(base, extra map[string]string) map[string]string {
 	if len(base)+len(extra) == 0 {
 		return nil

@@ -35,7 +35,7 @@ func (s *Server) leaderLoop(ctx context.Context) {
 	watch := s.client.Watch(ctx, s.key("leader"))
 	for ctx.Err() == nil {
 		raftChanged := s.etcd.Server.LeaderChangedNotify()
-		free := s.seesNoLeader(ctx)
+		free, _ := s.followLeader(ctx) // what cannot be read now is read again soon
 		if free && s.leadsRaft() {
 			if err := s.lead(ctx); err != nil && ctx.Err() == nil {
 				s.log.Warn("leading ended", "err", err)
@@ -64,33 +64,33 @@ func (s *Server) leadsRaft() bool {
 	return s.etcd.Server.Leader() == s.etcd.Server.MemberID()
 }
 
-// seesNoLeader reads who leads. It says whether nobody does.
-func (s *Server) seesNoLeader(ctx context.Context) bool {
+// followLeader reads who leads, and remembers it. free says that nobody does.
+func (s *Server) followLeader(ctx context.Context) (free bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	res, err := s.client.Get(ctx, s.key("leader"))
 	if err != nil {
-		return false
+		return false, err
 	}
 	if len(res.Kvs) == 0 {
-		return true
+		return true, nil
 	}
 	var m model.Member
 	if err := json.Unmarshal(res.Kvs[0].Value, &m); err != nil {
 		s.log.Error("leader key is unreadable", "err", err)
-		return false
+		return false, err
 	}
 	if m.ID == uint64(s.etcd.Server.MemberID()) {
 		// A key of an earlier life of this process; it must not be waited for.
 		if _, err := s.client.Delete(ctx, s.key("leader")); err != nil {
-			return false
+			return false, err
 		}
-		return true
+		return true, nil
 	}
 	s.mu.Lock()
 	s.known = &m
 	s.mu.Unlock()
-	return false
+	return false, nil
 }
 
 // lead takes the leader key, loads the state and leads until something ends it.

@@ -258,7 +258,7 @@ func (s *Server) initCluster(ctx context.Context) error {
 		s.clusterID = id
 		s.mu.Unlock()
 		// A member that joins knows the leader from the first answer on.
-		s.seesNoLeader(ctx)
+		_, _ = s.followLeader(ctx) // its loop reads it again
 		s.mu.Lock()
 		s.ready = true
 		s.mu.Unlock()
