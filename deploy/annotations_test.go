@@ -41,8 +41,8 @@ func (w *warnings) taken() string {
 	return out
 }
 
-// U 15: an annotation that nobody reads is told of, and nothing is refused for it.
-func TestAnAnnotationThatNobodyReadsIsWarnedOf(t *testing.T) {
+// U 15: an annotation that no operator reads is warned of, and nothing is refused for it.
+func TestAnUnknownAnnotationCausesAWarning(t *testing.T) {
 	w := withPolicies(t)
 	heard := &warnings{}
 	config := rest.CopyConfig(plane.Config)

@@ -15,7 +15,7 @@ import (
 
 // S F7: the policies for databases select what the operators make, and open the ports
 // that are meant.
-func TestTheDatabasesPoliciesOpenWhatIsMeant(t *testing.T) {
+func TestTheNetworkPoliciesOfDatabasesOpenTheListedPorts(t *testing.T) {
 	text, err := os.ReadFile("components/networkpolicy/databases.yaml")
 	require.NoError(t, err)
 	ports, all := map[string][]int32{}, strings.Split(string(text), "---\n")

@@ -22,7 +22,7 @@ import (
 )
 
 // tenants is the API server with the default overlay's kinds, roles and policies, and a
-// namespace of somebody.
+// namespace of a user.
 type tenants struct {
 	*testing.T
 	admin     client.Client
@@ -67,7 +67,7 @@ func (w tenants) as(config *rest.Config) client.Client {
 	return c
 }
 
-// user returns the client of somebody who may do this in the namespace, each as
+// user returns the client of a user who may do this in the namespace, each as
 // "group/resource: verb verb".
 func (w tenants) user(name string, rights ...string) client.Client {
 	w.Helper()
@@ -86,7 +86,7 @@ func (w tenants) user(name string, rights ...string) client.Client {
 	return w.bound(name, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name})
 }
 
-// bound returns the client of somebody who has a role in the namespace.
+// bound returns the client of a user who has a role in the namespace.
 func (w tenants) bound(name string, role rbacv1.RoleRef) client.Client {
 	w.Helper()
 	binding := &rbacv1.RoleBinding{RoleRef: role, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}}
@@ -133,7 +133,7 @@ func (w tenants) object(kind, name string, labels map[string]string) *unstructur
 	return o
 }
 
-// stored creates an object as somebody who may do everything.
+// stored creates an object as a user who may do everything.
 func (w tenants) stored(o *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	require.NoError(w, w.admin.Create(w.Context(), o))
@@ -152,7 +152,7 @@ const (
 )
 
 // S F3: a right to make groups is no right to make pods.
-func TestP12WhoMakesPodsByWayOfAGroupMayMakePods(t *testing.T) {
+func TestP12AUserWhoMakesAGroupNeedsTheRightToMakePods(t *testing.T) {
 	w := withPolicies(t)
 	everything := "groups.tidb.dev/*: *"
 	mallory, alice := w.user("mallory-too", everything), w.user("alice", everything, "pods: create")
@@ -198,7 +198,7 @@ func TestP12WhoMakesPodsByWayOfAGroupMayMakePods(t *testing.T) {
 }
 
 // S F6: what RBAC lets an operator write in every namespace is still not everybody's.
-func TestP12OperatorsWriteOnlyWhatIsTheirs(t *testing.T) {
+func TestP12OperatorsWriteOnlyTheirOwnObjects(t *testing.T) {
 	w := withPolicies(t)
 	const sentence = "writes only what carries the label"
 	stranger, own := w.stored(w.object("ConfigMap", "coredns", nil)), w.stored(w.object("ConfigMap", "ours", ours()))
@@ -257,7 +257,7 @@ func TestP12OperatorsWriteOnlyWhatIsTheirs(t *testing.T) {
 }
 
 // S F7: pods try basic-pd.prod.svc as basic-pd.prod.svc.svc.cluster.local first.
-func TestP12NobodyMakesANamespaceCalledSvc(t *testing.T) {
+func TestP12ANamespaceCalledSvcIsRefused(t *testing.T) {
 	w := withPolicies(t)
 	create := func(name string) error {
 		return w.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.DryRunAll)
@@ -271,7 +271,7 @@ func TestP12NobodyMakesANamespaceCalledSvc(t *testing.T) {
 }
 
 // U 9, point 10: who edits what a TidbCluster or a group has made is told where to.
-func TestWhatHasAnOwnerIsEditedInTheOwner(t *testing.T) {
+func TestAnEditOfAnOwnedObjectNamesItsOwner(t *testing.T) {
 	w := withPolicies(t)
 	owner := func(kind, name string) []any {
 		return []any{map[string]any{"apiVersion": "groups.tidb.dev/v1alpha1", "kind": kind, "name": name, "uid": "uid-of-" + name, "controller": true}}
@@ -321,7 +321,7 @@ func TestWhatHasAnOwnerIsEditedInTheOwner(t *testing.T) {
 	})
 }
 
-// The policies can go, and nobody needs them: without the bindings nothing is refused.
+// The policies can go, and no operator needs them: without the bindings nothing is refused.
 func TestThePoliciesCanBeRemoved(t *testing.T) {
 	w := withPolicies(t)
 	mallory := w.user("mallory-at-last", "groups.tidb.dev/*: *")

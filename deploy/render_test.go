@@ -320,7 +320,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
 			c := d.Spec.Template.Spec.Containers[0]
 			assert.Contains(t, c.Args, "--namespaces=$(POD_NAMESPACE)", name)
-			assert.Equal(t, "--metrics-secure=false", c.Args[len(c.Args)-1], "nobody there may ask who a reader is")
+			assert.Equal(t, "--metrics-secure=false", c.Args[len(c.Args)-1], "no operator there may ask who a reader is")
 			at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "POD_NAMESPACE" })
 			require.GreaterOrEqual(t, at, 0)
 			assert.Equal(t, "metadata.namespace", c.Env[at].ValueFrom.FieldRef.FieldPath)
@@ -411,7 +411,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		require.Len(t, p.Spec.Ingress[0].Ports, 1)
 		assert.Equal(t, "metrics", p.Spec.Ingress[0].Ports[0].Port.StrVal)
 	})
-	t.Run("tls lets the operators of groups get Secrets, and nobody list them", func(t *testing.T) {
+	t.Run("tls lets the operators of groups get Secrets, and none list them", func(t *testing.T) {
 		for _, other := range []string{"", ", ../../components/namespaced"} {
 			assert.Equal(t, []string{
 				"tidb-groups-pdgroup-operator secrets: get", "tidb-groups-ticdcgroup-operator secrets: get", "tidb-groups-tidbgroup-operator secrets: create get",
@@ -477,7 +477,7 @@ func rights(rules []rbacv1.PolicyRule) []string {
 
 // The table of who may do what. A change of it is a decision: the rest of the
 // suite relies on who may not.
-func TestOperatorsMayDoExactlyThis(t *testing.T) {
+func TestOperatorsHaveExactlyTheListedRights(t *testing.T) {
 	const (
 		read   = "get list watch"
 		own    = "create delete get list patch watch"
@@ -565,7 +565,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 	}
 }
 
-func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
+func TestSensitiveRightsBelongToAtMostOneOperator(t *testing.T) {
 	roles := every[rbacv1.ClusterRole](t, render(t, "overlays/default"), "ClusterRole")
 	reading := []string{"get", "list", "watch"}
 	for name, role := range roles {

@@ -95,7 +95,7 @@ func TestArgoCDUnderstandsEveryState(t *testing.T) {
 		})
 	}
 	status, _ := health(t, &v1alpha1.TidbCluster{})
-	assert.Equal(t, "Progressing", status, "nobody has looked at it yet")
+	assert.Equal(t, "Progressing", status, "no operator has looked at it yet")
 }
 
 // The settings hold the script once for every kind.

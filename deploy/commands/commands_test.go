@@ -163,7 +163,7 @@ func read(t *testing.T, path string) []result {
 	return out
 }
 
-func TestWhatCameOfACommandIsJudged(t *testing.T) {
+func TestTheResultOfACommandIsChecked(t *testing.T) {
 	columns := []string{"get", "pods", "-o", "custom-columns=NAME:.metadata.name,POD OF:.a"}
 	for says, r := range map[string]result{
 		"it ends with -1: ":                                            {Ran: []string{"get", "pods", "-w"}, Code: -1},

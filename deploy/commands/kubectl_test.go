@@ -57,7 +57,7 @@ func verb(args []string) string {
 	return args[0]
 }
 
-// mentions are commands within lines that a page names and nobody types.
+// mentions are commands within lines that a page names and users do not type.
 func mentions() map[string]string {
 	return map[string]string{
 		"wait":            "the verb",

@@ -30,7 +30,7 @@ func TestEveryOverlayIsRenderedWithTheImagesOfTheVersion(t *testing.T) {
 	}
 }
 
-func TestAnOverlayThatThereIsNotIsNamed(t *testing.T) {
+func TestAMissingOverlayIsNamed(t *testing.T) {
 	_, err := install.Render("..", "everything", "v1.2.3")
 	require.ErrorContains(t, err, "render overlay everything")
 }

@@ -36,7 +36,7 @@ func crd(plural, spec string) []byte {
 	return []byte("spec:\n  names: {plural: " + plural + "}\n  versions:\n  - schema: {openAPIV3Schema: {properties: {spec: {description: Spec., properties: " + spec + "}}}}\n")
 }
 
-// U 15: whoever writes a TidbCluster can have every field explained. What Kubernetes
+// U 15: a user who writes a TidbCluster can have every field explained. What Kubernetes
 // calls a condition is left to Kubernetes.
 func TestEveryFieldOfASpecIsDescribed(t *testing.T) {
 	paths, err := filepath.Glob("../crds/groups.tidb.dev_*.yaml")
@@ -77,7 +77,7 @@ func undescribed(of map[string]any, path string) []string {
 	return out
 }
 
-func TestAQuantityThatIsAStringIsNothingElse(t *testing.T) {
+func TestAQuantityOfTypeStringAllowsNoOtherType(t *testing.T) {
 	out, err := schema.Finish(crd("x", `{storage: {type: string, x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]},
   cpu: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}}`))
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestATooLargeFileIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "bytes are more than 245760")
 }
 
-func TestWhatIsNoCRDIsAnError(t *testing.T) {
+func TestAFileThatIsNoCRDIsAnError(t *testing.T) {
 	_, err := schema.Finish([]byte("a: [b"))
 	require.ErrorContains(t, err, "parse")
 	_, err = schema.Finish([]byte("spec: {}"))

@@ -9,7 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-func TestBR04WhatABackupMayNotSay(t *testing.T) {
+func TestBR04InvalidBackupsAreRefused(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
 	for words, of := range map[string]struct {
 		kind string
@@ -53,7 +53,7 @@ func TestBR04WhatABackupMayNotSay(t *testing.T) {
 }
 
 // TiKV has not the identity of a run's pod.
-func TestBR01WhatBRWritesNeedsKeys(t *testing.T) {
+func TestBR01BackupsThatTiKVWritesNeedKeys(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
 	for kind, spec := range map[string]string{
 		v1alpha1.KindBackup:         "{tidbGroup: {name: a}, type: Physical, storage: {s3: {bucket: abc}}}",
@@ -67,7 +67,7 @@ func TestBR01WhatBRWritesNeedsKeys(t *testing.T) {
 	assert.NoError(t, c.Create(t.Context(), apply(t, valid(t, v1alpha1.KindBackup, namespace), logical)))
 }
 
-func TestBR04WhatOfABackupMayChange(t *testing.T) {
+func TestBR04OnlySomeFieldsOfABackupMayChange(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
 	for _, kind := range []string{v1alpha1.KindBackup, v1alpha1.KindLogBackup, v1alpha1.KindRestore} {
 		o := valid(t, kind, namespace)

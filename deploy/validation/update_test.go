@@ -192,7 +192,7 @@ func TestTheSchemaFillsInTheDefaults(t *testing.T) {
 				}
 			}
 		}
-		assert.Equal(t, map[string]int64{"tikv/": 3, "tidb/": 2, "tiflash/": 1, "tiproxy/": 2, "ticdc/": 2}, replicas, "those of an entry of TiDB that says none are somebody else's")
+		assert.Equal(t, map[string]int64{"tikv/": 3, "tidb/": 2, "tiflash/": 1, "tiproxy/": 2, "ticdc/": 2}, replicas, "those of an entry of TiDB that says none are scaled by others")
 	})
 }
 

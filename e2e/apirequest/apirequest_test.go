@@ -11,7 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 )
 
-func TestWhatARequestAsksFor(t *testing.T) {
+func TestVerbAndResourceOfARequestAreFound(t *testing.T) {
 	for asked, want := range map[string]apirequest.Request{
 		"GET /version":                                           {},
 		"GET /apis/groups.tidb.dev":                              {},

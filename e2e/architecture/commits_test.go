@@ -14,7 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
-// Whoever reads what was attacked can go back to it: every commit that
+// A reader of what was attacked can go back to it: every commit that
 // docs/reliability.md names is in the history, or is said to be gone.
 func TestFiguresAreOfCommitsThatExist(t *testing.T) {
 	root, err := binaries.Root()

@@ -91,7 +91,7 @@ func TestEveryBehaviourIsShownOrSaidToBeMissing(t *testing.T) {
 	assert.Equal(t, page, string(tree), `docs/parity.md is not what parity.yaml says: run "make generate"`)
 }
 
-func TestAnEntryOfABehaviourIsHeldToItsWord(t *testing.T) {
+func TestTheEntryOfABehaviourIsVerified(t *testing.T) {
 	tests := Places{"TestA": {{File: "a/a_test.go", Asserts: true}}, "TestHollow": {{File: "a/a_test.go"}}, "TestTwice": {{File: "x/a/a_test.go", Asserts: true}, {File: "x/b/b_test.go", Asserts: true}}}
 	scenarios := map[string][]string{"story": {"PD-01"}, "other": {"P1"}}
 	for name, c := range map[string]struct {

@@ -36,7 +36,7 @@ func prose(page string) int {
 	return len(wordPattern.FindAllString(notProse.ReplaceAllString(page, " "), -1))
 }
 
-// Whoever looks for something reads all pages, and who says a thing twice has to change it
+// A user who looks for something reads all pages, and what is said twice has to be changed
 // twice.
 func TestTheDocsHaveAtMost20000WordsOfProse(t *testing.T) {
 	root, err := binaries.Root()

@@ -12,7 +12,7 @@ import (
 )
 
 // P11: a command that a message tells to paste is one that works. Each has to have been
-// tried, or somebody has to have said why it cannot be.
+// tried, or remedies.yaml says why it cannot be.
 func TestP11EveryCommandOfAMessageIsProvedToBeRight(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestP11EveryCommandOfAMessageIsProvedToBeRight(t *testing.T) {
 	there := map[string]bool{}
 	for _, text := range printed {
 		there[text.Format] = true
-		assert.True(t, known[text.Format], "%s tells a user to run a command that nobody has tried: paste it in a scenario, or have one print it, and add it to e2e/remedy/remedies.yaml: %q", text.File, text.Format)
+		assert.True(t, known[text.Format], "%s tells a user to run a command that no test has tried: paste it in a scenario, or have one print it, and add it to e2e/remedy/remedies.yaml: %q", text.File, text.Format)
 	}
 	for _, e := range all {
 		assert.True(t, there[e.Says], "no operator says it any more, take it out of e2e/remedy/remedies.yaml: %q", e.Says)
@@ -49,12 +49,12 @@ func TestP11EveryCommandOfAMessageIsProvedToBeRight(t *testing.T) {
 	t.Logf("%d texts with commands: %v", len(all), count)
 }
 
-func TestTheEvidenceOfACommandIsHeldToItsWord(t *testing.T) {
+func TestTheEvidenceOfACommandIsVerified(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	tests := Places{"TestTheEvidenceOfACommandIsHeldToItsWord": {{File: "e2e/architecture/remedies_test.go", Asserts: true}}}
+	tests := Places{"TestTheEvidenceOfACommandIsVerified": {{File: "e2e/architecture/remedies_test.go", Asserts: true}}}
 	const says = "pod %s is in the way of it: kubectl -n %s delete pod %s"
-	quoting := []string{"TestTheEvidenceOfACommandIsHeldToItsWord"}
+	quoting := []string{"TestTheEvidenceOfACommandIsVerified"}
 	for name, c := range map[string]struct {
 		e    remedy.Evidence
 		says string

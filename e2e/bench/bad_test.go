@@ -39,7 +39,7 @@ func TestOneClusterInSoManyIsBad(t *testing.T) {
 	}
 }
 
-func TestALoopIsToldWithWhatIsWritten(t *testing.T) {
+func TestAWriteLoopIsReportedWithItsWrites(t *testing.T) {
 	b := Bad{Good: 9, Bad: 2, Took: 5 * time.Second, GoodWrites: 900, BadWrites: 200, Watched: time.Minute, BadLater: 14, Later: map[rig.Request]int{
 		{Operator: "pdgroup", Verb: "patch", Resource: "pdgroups/status"}: 2,
 		{Operator: "instance", Verb: "create", Resource: "events"}:        12,

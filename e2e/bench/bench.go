@@ -62,7 +62,7 @@ func (c Case) deadline() time.Duration {
 }
 
 // options are those of a rig in which a case is measured: with the operators' own patience, and
-// nobody who judges each version.
+// no watcher that judges each version.
 func (c Case) options(name string) rig.Options {
 	out := rig.Options{
 		Name: name, ClusterWide: true, Unjudged: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience,

@@ -161,7 +161,7 @@ func TestEachKindOfWriteHasOneLineInABudget(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
+func TestAWriteWithoutABudgetIsNamed(t *testing.T) {
 	budget := Operation{Name: "one", Reconciles: map[string]Reconciled{"instance": {Seen: 5, Most: 10}}, Writes: []Write{
 		{"instance", "create", "pods", 8, 8, "one for each member"},
 		{"tikvgroup", "patch", "instances", 3, 3, "the Instances"},
@@ -201,7 +201,7 @@ func TestBudgetsAreOnThePage(t *testing.T) {
 	assert.Contains(t, out.String(), "| operation | instance | tidbcluster |\n|---|---|---|\n| One | 5 (10) | 0 |\n| None | 0 | 1 (2) |\n")
 }
 
-// The simulated world and the garbage collector are nobody's time.
+// The simulated world and the garbage collector are no operator's time.
 func TestTheProcessorTimeIsTheOperatorsThatUsedIt(t *testing.T) {
 	function := func(name string) *profile.Location {
 		return &profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: name}}}}

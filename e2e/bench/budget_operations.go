@@ -239,8 +239,8 @@ func deleteClusterBudget() Operation {
 		Name: deleteCluster, What: "A user deletes the TidbCluster, and keeps the claims. Kubernetes deletes what the operators have made, save for pods.",
 		Writes: []Write{
 			{"pdgroup", "patch", "pdgroups/status", 0, 2, "as with the other groups, though six runs had none"},
-			{"tikvgroup", "patch", "tikvgroups/status", 0, 2, "that members are gone, if they are gone before the group; nobody acts on it"},
-			{"tidbgroup", "patch", "tidbgroups/status", 0, 2, "that members are gone, if they are gone before the group; nobody acts on it"},
+			{"tikvgroup", "patch", "tikvgroups/status", 0, 2, "that members are gone, if they are gone before the group; no operator acts on it"},
+			{"tidbgroup", "patch", "tidbgroups/status", 0, 2, "that members are gone, if they are gone before the group; no operator acts on it"},
 			{"instance", "patch", "instances", 8, 8, "the finalizer of each is taken off"},
 			{"instance", "patch", "instances/status", 0, 16, "the pod is not Ready, if it ends before the Instance; what that waits for, if it takes two seconds"},
 			{"instance", "delete", "pods", 8, 8, "the pod of each"},

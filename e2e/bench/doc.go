@@ -6,5 +6,5 @@
 // comes a [Result] of counts and times. The operators run in this process beside the
 // simulated databases and pods of package rig. Every goroutine that an operator
 // starts carries its name, so a profile of the process tells the operators' share.
-// What the garbage collector uses is nobody's, and told apart.
+// What the garbage collector uses is no operator's, and told apart.
 package bench

@@ -75,7 +75,7 @@ func fillForeign(ctx context.Context, plane *controlplane.ControlPlane, own stri
 }
 
 // foreignName begins the names of all foreign objects.
-const foreignName = "object-of-nobody"
+const foreignName = "foreign-object"
 
 // foreignObjects are a ConfigMap, a Secret and a Pod.
 func foreignObjects(namespace, name string) []client.Object {
@@ -84,7 +84,7 @@ func foreignObjects(namespace, name string) []client.Object {
 	pod := &corev1.Pod{ObjectMeta: *meta.DeepCopy()}
 	pod.Annotations = map[string]string{"example.com/ballast": ballast}
 	pod.Spec = idlePod()
-	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/never"}} // so that nobody runs it
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/never"}} // so that it never runs
 	return []client.Object{
 		&corev1.ConfigMap{ObjectMeta: *meta.DeepCopy(), Data: map[string]string{"ballast": ballast}},
 		&corev1.Secret{ObjectMeta: *meta.DeepCopy(), Data: map[string][]byte{"ballast": []byte(ballast)}},

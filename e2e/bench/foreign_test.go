@@ -83,7 +83,7 @@ func (s *searched) Read(into []byte) (int, error) {
 
 // What operators do not get, they cannot hold: memory must not follow what others keep in the
 // cluster. A cluster with certificates of its own makes them read Secrets too.
-func TestObjectsOfNobodyReachNoOperator(t *testing.T) {
+func TestForeignObjectsReachNoOperator(t *testing.T) {
 	seen := &received{words: []string{foreignName, "c0-tikv-0"}, found: map[string]map[string]bool{}}
 	c := Case{Clusters: 1, TLS: true, Foreign: 2 * foreignNamespaces}
 	r := rig.New(t, plane, rig.Options{ClusterWide: true, Silence: rig.Patience, Reach: seen.reach})
@@ -92,10 +92,10 @@ func TestObjectsOfNobodyReachNoOperator(t *testing.T) {
 	require.NoError(t, bringUp(t.Context(), r.Rig, c))
 
 	assert.Subset(t, seen.by("c0-tikv-0"), []string{"instance", "pdgroup", "tikvgroup"}, "what is looked through is what they get")
-	assert.Empty(t, seen.by(foreignName), "operators that got a ConfigMap, a Secret or a Pod of nobody")
+	assert.Empty(t, seen.by(foreignName), "operators that got a foreign ConfigMap, Secret or Pod")
 }
 
-func TestAProcessThatHoldsObjectsOfNobodyIsNamed(t *testing.T) {
+func TestAProcessThatHoldsForeignObjectsIsNamed(t *testing.T) {
 	of := func(pd, tikv int64) Processes {
 		return Processes{Clusters: 4, Took: 8 * time.Second, Start: 4 * time.Second, Memory: map[string]int64{"pdgroup": pd << 20, "tikvgroup": tikv << 20}}
 	}

@@ -106,7 +106,7 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 			return out, err
 		}
 		tell(w)
-		w.Cost.Functions, w.Cost.Profile = nil, nil // nobody reads them of hundreds any more
+		w.Cost.Functions, w.Cost.Profile = nil, nil // of hundreds they are not read any more
 		out.Waves = append(out.Waves, w)
 	}
 	if c.Edits > 0 {

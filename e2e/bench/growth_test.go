@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestClustersThatComeAreMeasuredAmongThoseThatAreThere(t *testing.T) {
+func TestNewClustersAreMeasuredBesideExistingOnes(t *testing.T) {
 	var told []Wave
 	found, err := MeasureGrowth(t.Context(), plane, Case{Clusters: 2, Edits: 2}, 1, func(w Wave) {
 		assert.NotEmpty(t, w.Cost.Profile)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatAMachineLacksIsNamedBeforeTheRun(t *testing.T) {
+func TestAMissingResourceOfAMachineIsNamedBeforeTheRun(t *testing.T) {
 	c := Case{Clusters: 100, Foreign: 1000}
 	need := RequiredMachine(c)
 	assert.Equal(t, Machine{Memory: 7196 << 20, Files: 1728}, need)

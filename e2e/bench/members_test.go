@@ -60,7 +60,7 @@ func TestMembersAreFoundByTheirLabels(t *testing.T) {
 	assert.Equal(t, "tikv", m.Component)
 }
 
-func TestNamesAreAnswered(t *testing.T) {
+func TestTheNameServerAnswers(t *testing.T) {
 	s, err := serveNames(t.Context(), 0, func(name string) (string, bool) {
 		ip, found := map[string]string{"basic-pd.db.": "127.1.2.3", "no-address.": "none"}[name]
 		return ip, found

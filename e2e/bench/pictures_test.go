@@ -43,7 +43,7 @@ func TestThePageIsWhatTheRecordedFiguresSay(t *testing.T) {
 	}
 }
 
-func TestPicturesShowWhatWasMeasuredAlike(t *testing.T) {
+func TestPicturesShowComparableMeasurements(t *testing.T) {
 	cost := func(writes int) Cost {
 		return Cost{Writes: writes, Processor: map[string]time.Duration{"pdgroup": 2 * time.Second, "": time.Minute, collector: time.Minute}}
 	}

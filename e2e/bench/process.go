@@ -191,7 +191,7 @@ func newLookupDialer(databases string, own operator.Dialer) operator.Dialer {
 			if err != nil {
 				return nil, fmt.Errorf("ask where PD is: %w", err)
 			}
-			// What is measured of calls is told apart by PD, and read by nobody.
+			// What is measured of calls is told apart by PD, and is not read.
 			dial, err := own("http://"+string(address), domain, of, prometheus.NewRegistry())
 			if err != nil {
 				return nil, err
@@ -206,7 +206,7 @@ type process struct {
 	name string
 	cmd  *exec.Cmd
 	stop context.CancelFunc
-	// ended is closed when somebody has waited for its end; nil if nobody waits.
+	// ended is closed when a caller has waited for its end; nil if none waits.
 	ended chan struct{}
 }
 

@@ -12,6 +12,6 @@ func TestTheRollOfManyStoresIsMeasured(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Equal(t, 4, result.Stores)
-	assert.Equal(t, 4, result.Roll.PodsReplaced, "every store, and nobody else")
+	assert.Equal(t, 4, result.Roll.PodsReplaced, "every store, and no other member")
 	assert.Positive(t, result.Roll.Writes)
 }

@@ -34,12 +34,12 @@ func listAnswers() map[string]answer {
 	for name, change := range replyFalsifications() {
 		out[name] = answer{name: name, lies: true, give: func(w http.ResponseWriter, e exchange) { falsifyReply(w, e, change) }}
 	}
-	out["answers-of-the-victim"] = answer{name: "answers-of-the-victim", lies: true, give: func(w http.ResponseWriter, e exchange) {
+	out["answers-of-the-target"] = answer{name: "answers-of-the-target", lies: true, give: func(w http.ResponseWriter, e exchange) {
 		if e.Method != http.MethodGet {
 			forwardReply(w, e.ask)
 			return
 		}
-		forwardReply(w, e.victim)
+		forwardReply(w, e.target)
 	}}
 	return out
 }
@@ -54,7 +54,7 @@ func forwardReply(w http.ResponseWriter, ask func() (reply, error)) {
 }
 
 const (
-	// lateBy is how late an answer is that nobody waits for any more.
+	// lateBy is how late an answer is that no client waits for any more.
 	lateBy = 9 * time.Second
 	// dripEvery is how often a byte comes of an answer that does not end.
 	dripEvery = 50 * time.Millisecond

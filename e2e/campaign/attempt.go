@@ -18,7 +18,7 @@ const (
 	Delete  = "DELETE"
 	Mutate  = "MUTATE"
 	Upgrade = "UPGRADE"
-	// HostilePD, Tenant and Delay have somebody who means harm beside the scenario.
+	// HostilePD, Tenant and Delay have an attacker beside the scenario.
 	HostilePD = "HOSTILEPD"
 	Tenant    = "TENANT"
 	Delay     = "DELAY"

@@ -31,31 +31,31 @@ import (
 )
 
 const (
-	// answered is how long an edit of the victims may wait for its operator's word. How
+	// answered is how long an edit of the target may wait for its operator's word. How
 	// long it does wait DELAY measures.
 	answered = 30 * time.Second
-	// besideFor is how long the victims work beside a hostile PD, once it was asked.
+	// besideFor is how long the target is edited beside a hostile PD, once it was asked.
 	besideFor = 2500 * time.Millisecond
 	// mostStatus is how many bytes the status of a hostile object may have. That of 64
 	// members of PD, each with a name as long as may be, is smaller.
 	mostStatus = 48 << 10
-	// roundLabel is what the victims change: it reaches their pods in place.
+	// roundLabel is what the target changes: it reaches its pods in place.
 	roundLabel = "example.com/round"
 )
 
-// beside is the world of a scenario, in which the victims live, and beside it the
-// namespace of somebody who means harm. The same operators act in both.
+// beside is the world of a scenario, which is the target, and beside it the
+// namespace of an attacker. The same operators act in both.
 type beside struct {
-	victims, hostile *rig.Rig
-	front            *front
-	trap             *trap
-	written          *written
-	tenant           client.Client
-	want             *Reference
-	allowed          map[string]bool // writes in the victims' namespace and orders to their PD that are nobody else's doing
-	round            int
-	busy             bool // the neighbour has written the same objects again and again himself
-	cancel           context.CancelFunc
+	target, hostile *rig.Rig
+	front           *front
+	trap            *trap
+	written         *written
+	tenant          client.Client
+	want            *Reference
+	allowed         map[string]bool // writes in the target's namespace and orders to its PD that the target itself causes
+	round           int
+	busy            bool // the neighbour has written the same objects again and again himself
+	cancel          context.CancelFunc
 }
 
 // openBeside opens both namespaces, starts the operators and brings the hostile cluster
@@ -76,30 +76,30 @@ func (c *campaign) openBeside(ctx context.Context, story scenario.Scenario, want
 	}
 	b.front.elsewhere = b.trap.address
 	b.written = &written{}
-	b.victims, err = rig.Open(ctx, c.plane, rig.Options{
+	b.target, err = rig.Open(ctx, c.plane, rig.Options{
 		Silence: silence, Relist: relist, Neighbours: []*rig.Rig{hostile}, Dial: b.front.dial,
 		Reach: func(operator string, config *rest.Config) { config.Wrap(b.written.wrap(operator)) },
 	}.For(story))
 	if err != nil {
 		return b, err
 	}
-	b.front.databases[b.victims.Namespace()] = b.victims.Databases
-	b.front.victim = b.victimsPD
+	b.front.databases[b.target.Namespace()] = b.target.Databases
+	b.front.targetPD = b.targetPD
 	if b.tenant, err = c.tenantOf(ctx, hostile.Namespace()); err != nil {
 		return b, err
 	}
-	if err := b.victims.StartOperators(ctx, rig.Operators()...); err != nil {
+	if err := b.target.StartOperators(ctx, rig.Operators()...); err != nil {
 		return b, err
 	}
 	return b, b.moveIn(ctx)
 }
 
-// victimsPD is one of the victims' databases.
-func (b *beside) victimsPD() (*rig.Database, error) {
-	if all := b.victims.Databases.List(); len(all) > 0 {
+// targetPD is one of the target's databases.
+func (b *beside) targetPD() (*rig.Database, error) {
+	if all := b.target.Databases.List(); len(all) > 0 {
 		return all[0], nil
 	}
-	return nil, errors.New("the victims have no PD yet")
+	return nil, errors.New("the target has no PD yet")
 }
 
 // close ends the world.
@@ -109,7 +109,7 @@ func (b *beside) close() error {
 	}
 	defer b.cancel()
 	var errs []error
-	for _, r := range []*rig.Rig{b.victims, b.hostile} {
+	for _, r := range []*rig.Rig{b.target, b.hostile} {
 		if r != nil {
 			errs = append(errs, r.Close())
 		}
@@ -117,12 +117,12 @@ func (b *beside) close() error {
 	return errors.Join(errs...)
 }
 
-// settleVictims brings the victims up and has them do once, with nobody who harms them,
-// what they do later beside somebody who does.
-func (b *beside) settleVictims(ctx context.Context, story scenario.Scenario) error {
-	ctx, cancel := withRunningTimeout(ctx, 2*bound, fmt.Errorf("the victims are not well within %s", 2*bound))
+// settleTarget brings the target up and edits it once without an attacker,
+// as it is edited later beside one.
+func (b *beside) settleTarget(ctx context.Context, story scenario.Scenario) error {
+	ctx, cancel := withRunningTimeout(ctx, 2*bound, fmt.Errorf("the target is not well within %s", 2*bound))
 	defer cancel()
-	if _, err := scenario.Run(ctx, b.victims, story); err != nil {
+	if _, err := scenario.Run(ctx, b.target, story); err != nil {
 		return err
 	}
 	for range 2 {
@@ -184,18 +184,18 @@ func (t *written) in(namespace string) (map[string]int, []string) {
 // listServers is a question, too.
 const listServers = http.MethodPost + "/v3/kv/range"
 
-// touched is what operators have written in the victims' namespace, and ordered their
+// touched is what operators have written in the target's namespace, and ordered its
 // PD, each once.
 func (b *beside) touched() map[string]bool {
 	out := map[string]bool{}
-	writes, _ := b.written.in(b.victims.Namespace())
+	writes, _ := b.written.in(b.target.Namespace())
 	for write := range writes {
-		// The victims' own edits make more revisions than are kept.
+		// The target's own edits make more revisions than are kept.
 		if !strings.Contains(write, "/delete/controllerrevisions/") {
 			out["write "+write] = true
 		}
 	}
-	for endpoint := range b.front.endpoints(b.victims.Namespace()) {
+	for endpoint := range b.front.endpoints(b.target.Namespace()) {
 		if !strings.HasPrefix(endpoint, http.MethodGet) && endpoint != listServers {
 			out["order to PD "+endpoint] = true
 		}
@@ -203,7 +203,7 @@ func (b *beside) touched() map[string]bool {
 	return out
 }
 
-// mine are the objects that the victims have made themselves.
+// mine are the objects that the target's user has made.
 func (b *beside) mine() []objects.Key {
 	var out []objects.Key
 	for _, o := range b.want.Outcome {
@@ -214,13 +214,13 @@ func (b *beside) mine() []objects.Key {
 	return out
 }
 
-// patch changes an object of the victims, as they do.
+// patch changes an object of the target, as its user does.
 func (b *beside) patch(ctx context.Context, key objects.Key, format string, args ...any) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(key.Kind))
-	object.SetNamespace(b.victims.Namespace())
+	object.SetNamespace(b.target.Namespace())
 	object.SetName(key.Name)
-	if err := b.victims.User().Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...))); err != nil {
+	if err := b.target.User().Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...))); err != nil {
 		return nil, fmt.Errorf("edit %s: %w", key, err)
 	}
 	return object, nil
@@ -232,7 +232,7 @@ type edited struct{ seen, answered time.Duration }
 
 // edit changes a label of an object, and returns how long that took.
 func (b *beside) edit(ctx context.Context, key objects.Key) (edited, error) {
-	ctx, cancel := withRunningTimeout(ctx, answered, fmt.Errorf("an edit of the victims' %s has no answer within %s", key, answered))
+	ctx, cancel := withRunningTimeout(ctx, answered, fmt.Errorf("an edit of the target's %s has no answer within %s", key, answered))
 	defer cancel()
 	b.round++
 	begin := time.Now()
@@ -241,7 +241,7 @@ func (b *beside) edit(ctx context.Context, key objects.Key) (edited, error) {
 		return edited{}, err
 	}
 	await := func(arrived func(now *unstructured.Unstructured) bool) error {
-		return b.victims.Await(ctx, func(o objects.Set) error {
+		return b.target.Await(ctx, func(o objects.Set) error {
 			if now := o.Get(key.Kind, key.Name); now == nil || now.GetGeneration() < object.GetGeneration() || !arrived(now) {
 				return fmt.Errorf("%s at generation %d", key, object.GetGeneration())
 			}
@@ -258,7 +258,7 @@ func (b *beside) edit(ctx context.Context, key objects.Key) (edited, error) {
 	return out, err
 }
 
-// work edits each of the victims' objects once.
+// work edits each of the target's objects once.
 func (b *beside) work(ctx context.Context) error {
 	for _, key := range b.mine() {
 		if _, err := b.edit(ctx, key); err != nil {
@@ -268,7 +268,7 @@ func (b *beside) work(ctx context.Context) error {
 	return nil
 }
 
-// scale gives each TiDBGroup of the victims a server more, and takes it away again. An edit
+// scale gives each TiDBGroup of the target a server more, and takes it away again. An edit
 // reaches that server too: one that came before it may do so later, when machines are slow.
 func (b *beside) scale(ctx context.Context) error {
 	for _, key := range b.mine() {
@@ -276,7 +276,7 @@ func (b *beside) scale(ctx context.Context) error {
 			continue
 		}
 		var replicas int64
-		b.victims.Watcher.Now(func(o objects.Set) {
+		b.target.Watcher.Now(func(o objects.Set) {
 			if now := o.Get(key.Kind, key.Name); now != nil {
 				replicas = replicasOf(now)
 			}
@@ -295,13 +295,13 @@ func (b *beside) scale(ctx context.Context) error {
 }
 
 func (b *beside) scaleTo(ctx context.Context, key objects.Key, replicas int64) error {
-	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the victims' %s has not %d replicas within %s", key, replicas, bound))
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the target's %s has not %d replicas within %s", key, replicas, bound))
 	defer cancel()
 	object, err := b.patch(ctx, key, `{"spec":{"replicas":%d}}`, replicas)
 	if err != nil {
 		return err
 	}
-	return b.victims.Await(ctx, func(o objects.Set) error {
+	return b.target.Await(ctx, func(o objects.Set) error {
 		if now := o.Get(key.Kind, key.Name); now == nil || now.GetGeneration() < object.GetGeneration() {
 			return fmt.Errorf("%s at generation %d", key, object.GetGeneration())
 		}
@@ -312,7 +312,7 @@ func (b *beside) scaleTo(ctx context.Context, key objects.Key, replicas int64) e
 	})
 }
 
-// arrive takes the victims' edits back and waits for the outcome of the undisturbed run.
+// arrive takes the target's edits back and waits for the outcome of the undisturbed run.
 func (b *beside) arrive(ctx context.Context) error {
 	for _, key := range b.mine() {
 		labels, err := encodeJSON(b.labels(key))
@@ -323,11 +323,11 @@ func (b *beside) arrive(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the victims' outcome is not that of the undisturbed run within %s", bound))
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("the target's outcome is not that of the undisturbed run within %s", bound))
 	defer cancel()
 	want := withoutRevisions(b.want.Outcome)
-	return b.victims.Await(ctx, func(o objects.Set) error {
-		have, err := scenario.Outcome(o, b.victims.Namespace())
+	return b.target.Await(ctx, func(o objects.Set) error {
+		have, err := scenario.Outcome(o, b.target.Namespace())
 		if err != nil {
 			return err
 		}
@@ -338,7 +338,7 @@ func (b *beside) arrive(ctx context.Context) error {
 	})
 }
 
-// labels are those that an object's spec had before the victims changed them; with null
+// labels are those that an object's spec had before the target changed them; with null
 // for theirs, so that a patch takes it away.
 func (b *beside) labels(key objects.Key) any {
 	for _, o := range b.want.Outcome {
@@ -359,7 +359,7 @@ func withoutRevisions(all []scenario.Object) []scenario.Object {
 	return slices.DeleteFunc(slices.Clone(all), func(o scenario.Object) bool { return o.Key.Kind == "ControllerRevision" })
 }
 
-// snapshot is what may not change of a namespace beside somebody who means harm.
+// snapshot is what may not change of a namespace beside an attacker.
 type snapshot struct {
 	uids   map[objects.Key][]types.UID
 	others map[objects.Key]types.UID // in the hostile namespace
@@ -368,10 +368,10 @@ type snapshot struct {
 
 // look remembers what there is.
 func (b *beside) look() snapshot {
-	return snapshot{uids: b.victims.Observed().UIDs, others: b.others(), panics: countPanics()}
+	return snapshot{uids: b.target.Observed().UIDs, others: b.others(), panics: countPanics()}
 }
 
-// others are the objects of somebody else in the hostile namespace, and the members and
+// others are the objects of other owners in the hostile namespace, and the members and
 // claims of the bystanders there, those apart that are about to go.
 func (b *beside) others() map[objects.Key]types.UID {
 	out := map[objects.Key]types.UID{}
@@ -388,10 +388,10 @@ func (b *beside) others() map[objects.Key]types.UID {
 	return out
 }
 
-// harm are the alarms and violations of the victims, and of the hostile cluster those
+// harm are the alarms and violations of the target, and of the hostile cluster those
 // violations that are not its own doing.
 func (b *beside) harm() []Finding {
-	out := (&stage{Rig: b.victims}).harm()
+	out := (&stage{Rig: b.target}).harm()
 	for _, violation := range b.hostile.Watcher.Violations() {
 		// Its processes end when its PD lies to them, and its members have the IDs that its PD gives them.
 		// Who writes in a loop may be the neighbour; what operators write of strangers is looked at apart.
@@ -403,7 +403,7 @@ func (b *beside) harm() []Finding {
 	return out
 }
 
-// judge finds what somebody who means harm has done to others since a moment, when they
+// judge finds what an attacker has done to others since a moment, when these
 // have taken their own edits back.
 func (b *beside) judge(ctx context.Context, before snapshot, worked error) []Finding {
 	arrived := b.arrive(ctx)
@@ -411,10 +411,10 @@ func (b *beside) judge(ctx context.Context, before snapshot, worked error) []Fin
 	if arrived != nil && worked == nil {
 		out = append(out, Finding{Promise: "P12", What: arrived.Error()})
 	}
-	after := b.victims.Observed().UIDs
+	after := b.target.Observed().UIDs
 	for _, o := range b.want.Outcome { // the server that came and went is not in it
 		if !slices.Equal(before.uids[o.Key], after[o.Key]) {
-			out = append(out, Finding{Promise: "P12", What: "the victims' " + o.Key.String() + " was replaced"})
+			out = append(out, Finding{Promise: "P12", What: "the target's " + o.Key.String() + " was replaced"})
 		}
 	}
 	return out
@@ -437,7 +437,7 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 	}
 	_, namespaces := b.written.in("")
 	for _, namespace := range namespaces {
-		if namespace != b.victims.Namespace() && namespace != b.hostile.Namespace() {
+		if namespace != b.target.Namespace() && namespace != b.hostile.Namespace() {
 			writes, _ := b.written.in(namespace)
 			note("P12", "operators wrote in namespace %q: %s", namespace, strings.Join(sortedKeys(writes), ", "))
 		}
@@ -445,17 +445,17 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 	writes, _ := b.written.in(b.hostile.Namespace())
 	for _, write := range sortedKeys(writes) {
 		if strings.HasSuffix(write, "/"+strangers) {
-			note("P12", "%s: an object of somebody else in the hostile namespace", write)
+			note("P12", "%s: an object of another owner in the hostile namespace", write)
 		}
 	}
 	others := b.others()
 	for key, uid := range before.others {
 		if others[key] != uid {
-			note("P12", "%s of somebody else in the hostile namespace is gone or about to go", key)
+			note("P12", "%s of another owner in the hostile namespace is gone or about to go", key)
 		}
 	}
 	for _, visit := range b.trap.seen() {
-		note("P12", "%s where nobody has any business", visit)
+		note("P12", "%s where no operator may connect", visit)
 	}
 	if now := countPanics(); now > before.panics {
 		note("P10", "operators panicked %g times", now-before.panics)

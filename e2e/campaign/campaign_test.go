@@ -171,7 +171,7 @@ func TestEverythingIsDeletedInManyOrders(t *testing.T) {
 	assert.Len(t, cascades, 2)
 }
 
-func TestAScenarioForgivesItsUser(t *testing.T) {
+func TestARelaxedScenarioAllowsRestarts(t *testing.T) {
 	story, err := scenario.Find("initial-members")
 	require.NoError(t, err)
 	for _, step := range relaxScenario(story).Steps {
@@ -195,7 +195,7 @@ func TestUndisturbedRunsMustNotDiffer(t *testing.T) {
 	assert.Error(t, one.merge(other))
 }
 
-func TestTheGistForgetsNamesAndThePastButNotNumbers(t *testing.T) {
+func TestTheSummaryOfAnOutcomeIgnoresNamesAndHistoryButNotCounts(t *testing.T) {
 	instance := func(name string, conditions ...string) scenario.Object {
 		return scenario.Object{Key: key("Instance " + name), Labels: map[string]string{"groups.tidb.dev/group": "a"}, Conditions: conditions}
 	}

@@ -23,12 +23,12 @@ import (
 )
 
 // tenancy is what a tenant who means harm has: the rights of edit in his namespace, and
-// what he has heard of the victims.
+// what he has heard of the target.
 type tenancy struct {
 	client.Client
 	own, other string
 	hostile    []*unstructured.Unstructured // what there is in his namespace
-	victims    []*unstructured.Unstructured // what there is in theirs
+	target     []*unstructured.Unstructured // what there is in the target's
 	theirs     map[objects.Key]types.UID    // what he has made under names that operators want
 	taken      int                          // writes that the API server took
 	refused    int
@@ -45,7 +45,7 @@ type deed struct {
 // listDeeds are all of them.
 func listDeeds() []deed {
 	return []deed{
-		{"owned-by-the-victims", false, ownedByVictims},
+		{"owned-by-the-target", false, ownedByTarget},
 		{"owners-in-a-ring", false, ownersInARing},
 		{"labels-on-strangers", false, labelsOnStrangers},
 		{"annotations-everywhere", false, annotationsEverywhere},
@@ -55,7 +55,7 @@ func listDeeds() []deed {
 		{"names-of-services-taken", false, namesTaken("Service")},
 		{"names-of-files-taken", false, namesTaken("ConfigMap", "ControllerRevision")},
 		{"finalizers-on-ours", false, finalizersOnOurs},
-		{"references-to-the-victims", false, referencesToVictims},
+		{"references-to-the-target", false, referencesToTarget},
 		{"many-groups", true, manyGroups},
 		{"many-servers", true, manyServers},
 		{"edits-without-end", true, editsWithoutEnd},
@@ -118,15 +118,15 @@ func (t *tenancy) mine() []*unstructured.Unstructured {
 	})
 }
 
-// ownedByVictims makes objects that objects of the victims own.
-func ownedByVictims(ctx context.Context, t *tenancy) error {
-	for n, victim := range t.victims {
-		if victim.GroupVersionKind().Group != v1alpha1.GroupName && victim.GetKind() != "Pod" {
+// ownedByTarget makes objects that objects of the target own.
+func ownedByTarget(ctx context.Context, t *tenancy) error {
+	for n, owner := range t.target {
+		if owner.GroupVersionKind().Group != v1alpha1.GroupName && owner.GetKind() != "Pod" {
 			continue
 		}
 		group := groupOf(t.own, v1alpha1.KindTiKVGroup, fmt.Sprintf("t-%d", n), "a", 0)
 		for _, object := range []client.Object{group, t.configMap(fmt.Sprintf("t-%d", n))} {
-			object.SetOwnerReferences([]metav1.OwnerReference{ownerOf(victim)})
+			object.SetOwnerReferences([]metav1.OwnerReference{ownerOf(owner)})
 			if err := t.make(ctx, object); err != nil {
 				return err
 			}
@@ -173,10 +173,10 @@ func clusterNamed(namespace, name string) *v1alpha1.TidbCluster {
 	return out
 }
 
-// labelsOnStrangers puts all labels and annotations of objects of the victims, and of
-// his own groups' objects, on objects of somebody else in his namespace.
+// labelsOnStrangers puts all labels and annotations of objects of the target, and of
+// his own groups' objects, on objects of other owners in his namespace.
 func labelsOnStrangers(ctx context.Context, t *tenancy) error {
-	for _, from := range append(t.hostile, t.victims...) {
+	for _, from := range append(t.hostile, t.target...) {
 		if from.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy {
 			continue
 		}
@@ -196,7 +196,7 @@ func labelsOnStrangers(ctx context.Context, t *tenancy) error {
 	return nil
 }
 
-// annotationsEverywhere puts every annotation of ours, with the victims' names in it, on
+// annotationsEverywhere puts every annotation of ours, with the target's names in it, on
 // every object of his namespace that he may change.
 func annotationsEverywhere(ctx context.Context, t *tenancy) error {
 	for _, key := range []string{
@@ -257,7 +257,7 @@ func (t *tenancy) takeNames(ctx context.Context, kinds []string) error {
 		theirs.SetGroupVersionKind(like.GroupVersionKind())
 		theirs.SetNamespace(t.own)
 		theirs.SetName(name)
-		if theirs.GetKind() == "Pod" { // never scheduled, so that nobody runs it
+		if theirs.GetKind() == "Pod" { // never scheduled, so that it never runs
 			gates := []any{map[string]any{"name": "example.com/theirs"}}
 			if err := unstructured.SetNestedSlice(theirs.Object, gates, "spec", "schedulingGates"); err != nil {
 				return fmt.Errorf("make pod %s: %w", name, err)
@@ -294,9 +294,9 @@ func finalizersOnOurs(ctx context.Context, t *tenancy) error {
 	return nil
 }
 
-// referencesToVictims makes groups whose references lead, one way or the other, into the
-// victims' namespace.
-func referencesToVictims(ctx context.Context, t *tenancy) error {
+// referencesToTarget makes groups whose references lead, one way or the other, into the
+// target's namespace.
+func referencesToTarget(ctx context.Context, t *tenancy) error {
 	for n, name := range []string{"a." + t.other, "a." + t.other + ".svc", "a-peer." + t.other, "a." + t.other + ".svc.cluster.local", t.other} {
 		for _, kind := range []string{v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup, v1alpha1.KindTiFlashGroup} {
 			if err := t.make(ctx, groupOf(t.own, kind, fmt.Sprintf("t-%d", n), name, 1)); err != nil {
@@ -411,8 +411,8 @@ func (b *beside) tenancy() *tenancy {
 		return out
 	}
 	b.busy = true
-	t := &tenancy{Client: b.tenant, own: b.hostile.Namespace(), other: b.victims.Namespace(), theirs: map[objects.Key]types.UID{}}
+	t := &tenancy{Client: b.tenant, own: b.hostile.Namespace(), other: b.target.Namespace(), theirs: map[objects.Key]types.UID{}}
 	b.hostile.Watcher.Now(func(o objects.Set) { t.hostile = all(o) })
-	b.victims.Watcher.Now(func(o objects.Set) { t.victims = all(o) })
+	b.target.Watcher.Now(func(o objects.Set) { t.target = all(o) })
 	return t
 }

@@ -22,7 +22,7 @@ const (
 	edits = 40
 )
 
-// Measured is how long edits of the victims waited for their operators.
+// Measured is how long edits of the target waited for their operators.
 type Measured struct {
 	// Quiet is beside a neighbour that means no harm, and Beside beside one that does.
 	Quiet  Waits `json:"quiet"`
@@ -142,15 +142,15 @@ func (h *hostiles) harm(who, what string) (func(context.Context, *beside) func(c
 	}, err
 }
 
-// measure times edits of the victims beside a neighbour that means no harm, and beside
+// measure times edits of the target beside a neighbour that means no harm, and beside
 // one that does, in turns. worked is why an edit had no answer at all.
 func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside) func(context.Context) (bool, error), tell func(quiet, beside []edited)) (m Measured, struck bool, worked, err error) {
 	var quiet, beside []edited
-	// The neighbour's own edits are as many as the victims' are quick.
+	// The neighbour's own edits are as many as the target's are quick.
 	b.busy = true
 	for range rounds {
 		if quiet, err = b.time(ctx, quiet); err != nil {
-			return m, struck, nil, err // nobody has done harm
+			return m, struck, nil, err // no attacker has acted
 		}
 		end := harm(ctx, b)
 		if beside, err = b.time(ctx, beside); err != nil {
@@ -169,7 +169,7 @@ func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside
 	}, struck, nil, nil
 }
 
-// time edits the victims' objects in turns, while the neighbour edits his, and adds how
+// time edits the target's objects in turns, while the neighbour edits his, and adds how
 // long each took.
 func (b *beside) time(ctx context.Context, to []edited) ([]edited, error) {
 	mine := b.mine()

@@ -15,7 +15,7 @@
 //	MUTATE   a field of a living cluster's spec takes a value, and goes back
 //	UPGRADE  the operators of a next version take over, which renders otherwise
 //
-// Three have somebody who means harm beside the scenario, in a namespace of his own, and
+// Three have an attacker beside the scenario, in a namespace of his own, and
 // ask what has become of the others: their objects, requests and time.
 //
 //	HOSTILEPD  a PD answers an endpoint that operators ask in one of some fifty ways

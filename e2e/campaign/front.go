@@ -32,8 +32,8 @@ type front struct {
 	ctx       context.Context
 	databases map[string]*rig.Databases // by namespace
 	hostile   string                    // the namespace in which PD means harm
-	elsewhere string                    // host:port where nobody has any business
-	victim    func() (*rig.Database, error)
+	elsewhere string                    // host:port where no operator may connect
+	targetPD  func() (*rig.Database, error)
 	transport *http.Transport
 
 	mu        sync.Mutex
@@ -135,9 +135,9 @@ type exchange struct {
 	*http.Request
 	// ask has PD answer.
 	ask func() (reply, error)
-	// victim has the victims' PD answer the same question, behind the operators' back.
-	victim func() (reply, error)
-	// elsewhere is host:port where nobody has any business.
+	// target has the target's PD answer the same question, behind the operators' back.
+	target func() (reply, error)
+	// elsewhere is host:port where no operator may connect.
 	elsewhere string
 }
 
@@ -164,8 +164,8 @@ func (f *front) serve(group types.NamespacedName, w http.ResponseWriter, r *http
 		panic(http.ErrAbortHandler)
 	}
 	if given := f.choose(group, endpoint); given != nil {
-		given.give(w, exchange{Request: r, elsewhere: f.elsewhere, ask: func() (reply, error) { return f.forward(r, db, body) }, victim: func() (reply, error) {
-			db, err := f.victim()
+		given.give(w, exchange{Request: r, elsewhere: f.elsewhere, ask: func() (reply, error) { return f.forward(r, db, body) }, target: func() (reply, error) {
+			db, err := f.targetPD()
 			if err != nil {
 				return reply{}, err
 			}
@@ -244,7 +244,7 @@ func (r reply) write(w http.ResponseWriter) {
 	_, _ = w.Write(r.body) // the client may have closed the connection
 }
 
-// trap listens where nobody has any business, and notes who comes.
+// trap listens where no operator may connect, and notes who comes.
 type trap struct {
 	address string
 

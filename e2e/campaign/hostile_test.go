@@ -16,7 +16,7 @@ import (
 )
 
 // P10, P12: attempts that have caught a deliberate bug of e2e/mutants, each time.
-func TestP10P12ThoseBesideWhomeverMeansHarmDoNotNotice(t *testing.T) {
+func TestP10P12AnAttackerDoesNotAffectOtherTenants(t *testing.T) {
 	records, err := Run(t.Context(), plane, Options{
 		Scenarios: []string{small}, Parallel: 2, References: 1, CRDs: crds, Commit: "test", Out: t.Output(), Faults: []string{
 			"hostilepd:GET/pd/api/v1/stores/redirect-307", "hostilepd:GET/pd/api/v1/members/unauthorized", "tenant:names-of-pods-taken",
@@ -57,7 +57,7 @@ func TestAnEndpointIsNamedWithoutIDsAndNames(t *testing.T) {
 	}
 }
 
-func TestALieChangesWhatItIsAbout(t *testing.T) {
+func TestAFalsifiedAnswerChangesOnlyItsField(t *testing.T) {
 	const truth = `{"header":{"cluster_id":7},"members":[{"name":"a-0","member_id":18446744073709551615,"client_urls":["http://a-0.a.ns:2379"]}],"ok":true}`
 	for name, want := range map[string]string{
 		"numbers-negative":      `{"header":{"cluster_id":-7},"members":[{"client_urls":["http://a-0.a.ns:2379"],"member_id":-7,"name":"a-0"}],"ok":true}`,
@@ -72,7 +72,7 @@ func TestALieChangesWhatItIsAbout(t *testing.T) {
 		assert.Equal(t, want, w.Body.String(), name)
 	}
 	for name, a := range listAnswers() {
-		if !a.lies || name == "answers-of-the-victim" {
+		if !a.lies || name == "answers-of-the-target" {
 			continue
 		}
 		w := httptest.NewRecorder()
@@ -98,7 +98,7 @@ func TestATenantTriesEveryFieldAndStaysWithinTheSchema(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.deed("PDGroup/nonsense/hostile-1")
 	assert.Error(t, err)
-	assert.Equal(t, map[string]any{"a": []any{"x.ns-1"}}, replaceNamespace(map[string]any{"a": []any{"x." + namespaceOfVictims}}, "ns-1"))
+	assert.Equal(t, map[string]any{"a": []any{"x.ns-1"}}, replaceNamespace(map[string]any{"a": []any{"x." + targetNamespace}}, "ns-1"))
 }
 
 func TestAStatusIsShortAndFitForATerminal(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // 10 s by who expects nothing of it.
 const strikes = 14 * time.Second
 
-// hostiles makes the attempts of one worker beside somebody who means harm. A world in
+// hostiles makes the attempts of one worker beside an attacker. A world in
 // which something was found, or whose hostile cluster cannot be saved, is given up.
 type hostiles struct {
 	c     *campaign
@@ -27,8 +27,8 @@ type hostiles struct {
 	schemas map[string]*schema
 }
 
-// hostilePDPoints are the attempts of HOSTILEPD: every answer anywhere, while the victims
-// come up, and every answer at every endpoint, while they are edited.
+// hostilePDPoints are the attempts of HOSTILEPD: every answer anywhere, while the target
+// comes up, and every answer at every endpoint, while it is edited.
 func hostilePDPoints(name string, asked []Asked) []Attempt {
 	var out []Attempt
 	all := listAnswers()
@@ -42,14 +42,14 @@ func hostilePDPoints(name string, asked []Asked) []Attempt {
 	return out
 }
 
-// ready has a world in which the victims live.
+// ready has a world in which the target is up.
 func (h *hostiles) ready(ctx context.Context) error {
 	if h.world != nil {
 		return nil
 	}
 	var err error
 	if h.world, err = h.c.openBeside(ctx, h.story, h.want); err == nil {
-		err = h.world.settleVictims(ctx, h.story)
+		err = h.world.settleTarget(ctx, h.story)
 	}
 	if err != nil {
 		return errors.Join(err, h.close())
@@ -66,7 +66,7 @@ func (h *hostiles) close() error {
 // describe prints a world in which something was found, for who asks for more than that.
 func (h *hostiles) describe(w *beside, findings []Finding) {
 	if len(findings) > 0 && w != nil && h.c.options.Verbose {
-		h.c.print("victims:\n%s\nhostile:\n%s\n", w.victims.Describe(), w.hostile.Describe())
+		h.c.print("target:\n%s\nhostile:\n%s\n", w.target.Describe(), w.hostile.Describe())
 	}
 }
 
@@ -98,7 +98,7 @@ func (h *hostiles) pd(ctx context.Context, a Attempt) (Record, error) {
 		}
 		asked := slices.IndexFunc(h.want.Asked, func(a Asked) bool { return a.Endpoint == endpoint })
 		if asked < 0 {
-			return fmt.Errorf("nobody asks PD for %s", endpoint)
+			return fmt.Errorf("no operator asks PD for %s", endpoint)
 		}
 		if err := h.ready(ctx); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (h *hostiles) pd(ctx context.Context, a Attempt) (Record, error) {
 	})
 }
 
-// comesUp has the victims come up beside a PD that answers so whatever it is asked.
+// comesUp has the target come up beside a PD that answers so whatever it is asked.
 func (h *hostiles) comesUp(ctx context.Context, given answer) (bool, []Finding, error) {
 	w, err := h.c.openBeside(ctx, h.story, h.want)
 	if err != nil {
@@ -123,14 +123,14 @@ func (h *hostiles) comesUp(ctx context.Context, given answer) (bool, []Finding, 
 	if err := listErrands()[0].do(ctx, w); err != nil {
 		return false, nil, errors.Join(err, w.close())
 	}
-	s := &stage{Rig: w.victims, fault: faults.Fault{Kind: faults.None}}
+	s := &stage{Rig: w.target, fault: faults.Fault{Kind: faults.None}}
 	worked := s.play(ctx, h.story, h.want)
 	if worked == nil {
 		worked = s.arrive(ctx, h.want)
 	}
 	findings := w.outcome(before, worked)
 	met := w.front.met() > 0
-	for _, difference := range (scenario.Result{Restarts: scenario.CountRestarts(w.victims.Observed().UIDs), Births: w.victims.Observed().Births, Outcome: h.want.Outcome}).Differences(h.want.result()) {
+	for _, difference := range (scenario.Result{Restarts: scenario.CountRestarts(w.target.Observed().UIDs), Births: w.target.Observed().Births, Outcome: h.want.Outcome}).Differences(h.want.result()) {
 		findings = append(findings, Finding{Promise: "P12", What: difference})
 	}
 	h.describe(w, findings)
@@ -138,7 +138,7 @@ func (h *hostiles) comesUp(ctx context.Context, given answer) (bool, []Finding, 
 }
 
 // lied has the hostile PD answer so at an endpoint, goes the errand for which the
-// operators ask that, lets the victims work meanwhile, and judges.
+// operators ask that, edits the target meanwhile, and judges.
 func (b *beside) lied(ctx context.Context, asked Asked, given answer) (bool, []Finding, error) {
 	all := listErrands()
 	at := slices.IndexFunc(all, func(e errand) bool { return e.name == asked.Errand })
@@ -178,7 +178,7 @@ func (b *beside) lied(ctx context.Context, asked Asked, given answer) (bool, []F
 	return met, findings, errors.Join(ctx.Err(), err)
 }
 
-// workBeside lets the victims work until the hostile PD has been asked for a while.
+// workBeside edits the target until the hostile PD has been asked for a while.
 func (b *beside) workBeside(ctx context.Context) error {
 	begin := time.Now()
 	var met time.Time

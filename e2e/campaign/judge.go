@@ -25,7 +25,7 @@ const (
 	relist = 30 * time.Second
 	// relisted is how long that may take: not all are at the same time.
 	relisted = relist + relist/2
-	// atRest is how long nobody may write for an attempt to be at rest, restTime
+	// atRest is how long no operator may write for an attempt to be at rest, restTime
 	// how long that may take.
 	atRest, restTime = 700 * time.Millisecond, 15 * time.Second
 )

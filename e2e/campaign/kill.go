@@ -18,7 +18,7 @@ import (
 )
 
 // kill makes one attempt: one of the pods that there are is deleted right after a
-// write. It comes back, nobody else is replaced, and everything else is as in the
+// write. It comes back, no other member is replaced, and everything else is as in the
 // undisturbed run.
 func (c *campaign) kill(ctx context.Context, story scenario.Scenario, a Attempt, want *Reference) (Record, error) {
 	fault, err := faults.Parse(a.Fault)

@@ -41,7 +41,7 @@ type mutator struct {
 	want    *Reference
 	schemas map[string]*schema
 	stage   *stage
-	// tolerant says that nobody minds if all members of a group stop.
+	// tolerant says that all members of a group may stop.
 	tolerant bool
 }
 
@@ -167,7 +167,7 @@ func (m *mutator) mutate(ctx context.Context, change mutation) (bool, []Finding,
 }
 
 // half takes a mutation back but for the empty maps that it leaves, and finds that
-// the API takes these and somebody further down does not.
+// the API takes these and a later reader does not.
 func (m *mutator) half(ctx context.Context, object *unstructured.Unstructured, spec map[string]any) ([]Finding, error) {
 	refused, err := m.write(ctx, object, spec)
 	if err != nil || refused != nil {

@@ -92,7 +92,7 @@ func TestAMutationKnowsWhatItAsksFor(t *testing.T) {
 	}
 }
 
-func TestAMutationIsTakenBackByHalves(t *testing.T) {
+func TestAHalfRevertLeavesEmptyMaps(t *testing.T) {
 	schemas, err := specSchemas(crds)
 	require.NoError(t, err)
 	type m = map[string]any

@@ -21,9 +21,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// The groups of the hostile cluster are called as those of the victims, where these have
+// The groups of the hostile cluster are called as those of the target, where these have
 // one-letter names. Beside it, in its own namespace, are a cluster with an honest PD,
-// and objects of somebody else.
+// and objects of other owners.
 const (
 	bystander  = "x"
 	strangers  = "theirs"
@@ -63,7 +63,7 @@ func (b *beside) moveIn(ctx context.Context) error {
 	at := metav1.ObjectMeta{Namespace: namespace, Name: strangers}
 	pod := &corev1.Pod{ObjectMeta: at, Spec: workload.JobPod()}
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "example.com/c:1", SecurityContext: workload.UnprivilegedContext(false)}}
-	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/theirs"}} // never scheduled, so that nobody runs it
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/theirs"}} // never scheduled, so that it never runs
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: at, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},

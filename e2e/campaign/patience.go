@@ -10,7 +10,7 @@ const tick = 100 * time.Millisecond
 
 // withRunningTimeout returns a context that ends, with a cause, when so much time has
 // passed in which this process could run. On a machine that does much else a
-// process is held up for seconds, and that is nobody's failure: such a pause
+// process is held up for seconds, and that is no failure: such a pause
 // counts as two ticks.
 func withRunningTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -18,7 +18,7 @@ type Sum struct {
 	Scenario string `json:"scenario"`
 	// Commit that was tested.
 	Commit string `json:"commit"`
-	// Gone says that the commit is not in the history any more: nobody can go back to what
+	// Gone says that the commit is not in the history any more: no reader can go back to what
 	// was attacked, and the attempts count for no promise. A user writes it.
 	Gone bool `json:"gone,omitempty"`
 	// Attempts that came by their point, and Missed those that did not.

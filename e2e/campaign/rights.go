@@ -19,7 +19,7 @@ import (
 )
 
 // grantEdit gives a user the rights of edit in a namespace: the roles that Kubernetes and
-// deploy/bases/access aggregate into it, one by one, for nobody aggregates them here.
+// deploy/bases/access aggregate into it, one by one, for no controller aggregates them here.
 func grantEdit(ctx context.Context, admin client.Client, crds, namespace, user string) error {
 	roles, err := accessRoles(crds)
 	if err != nil {
@@ -66,7 +66,7 @@ func accessRoles(crds string) ([]rbacv1.ClusterRole, error) {
 }
 
 // awaitRights waits until the API server lets a user do what was granted last. It tells
-// nobody when it has heard of a binding.
+// no client when it has heard of a binding.
 func awaitRights(ctx context.Context, user client.Client, namespace string) error {
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
 		for _, right := range []authorizationv1.ResourceAttributes{

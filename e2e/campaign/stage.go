@@ -16,7 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-// actTime is how long somebody else may take for what he does.
+// actTime is how long the other actor of a fault may take.
 const actTime = 30 * time.Second
 
 // stage is a rig whose operators have a fault coming to them, and are started
@@ -26,7 +26,7 @@ type stage struct {
 	fault    faults.Fault
 	injector *faults.Injector
 	ctx      context.Context
-	// act is what somebody else does when a fault strikes that is just that.
+	// act is what the other actor of a fault does when it strikes.
 	act func(context.Context) error
 
 	mu      sync.Mutex // held while operators start and stop
@@ -87,7 +87,7 @@ func (s *stage) crashed(names []string) {
 	})
 }
 
-// meanwhile lets somebody else do what the fault is.
+// meanwhile lets the other actor do what the fault is.
 func (s *stage) meanwhile() {
 	ctx, cancel := context.WithTimeout(s.ctx, actTime)
 	defer cancel()

@@ -18,8 +18,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 )
 
-// namespaceOfVictims stands in a value for the name of the victims' namespace.
-const namespaceOfVictims = "VICTIMS"
+// targetNamespace stands in a value for the name of the target's namespace.
+const targetNamespace = "TARGET"
 
 // tenantPoints are the attempts of TENANT: each deed, and each hostile value for each
 // field of each kind that a tenant may make.
@@ -125,8 +125,8 @@ func (s *schema) hostileTexts(name string) []any {
 		longest = min(longest, s.MaxLength)
 	}
 	out := []any{
-		strings.Repeat("a", longest), "a." + namespaceOfVictims, namespaceOfVictims + "/a", "a." + namespaceOfVictims + ".svc:2379", "http://169.254.169.254/",
-		"../../" + namespaceOfVictims + "/a", "a\nb: c\x1b[31m\u202e", "$(POD_NAME)`id`{{.}}%s%n",
+		strings.Repeat("a", longest), "a." + targetNamespace, targetNamespace + "/a", "a." + targetNamespace + ".svc:2379", "http://169.254.169.254/",
+		"../../" + targetNamespace + "/a", "a\nb: c\x1b[31m\u202e", "$(POD_NAME)`id`{{.}}%s%n",
 	}
 	if name == "config" {
 		var keys, deep strings.Builder
@@ -156,20 +156,20 @@ func openValues() []any {
 	spec := func(m map[string]any) map[string]any { return map[string]any{"spec": m} }
 	return []any{
 		deep, meta(map[string]any{"annotations": wide}), meta(map[string]any{"labels": wide}),
-		meta(map[string]any{"namespace": namespaceOfVictims, "name": "b-0"}),
+		meta(map[string]any{"namespace": targetNamespace, "name": "b-0"}),
 		meta(map[string]any{"labels": map[string]any{v1alpha1.LabelGroup: "b", v1alpha1.LabelInstance: "b-0", v1alpha1.LabelManagedBy: "me"}}),
-		meta(map[string]any{"finalizers": []any{"example.com/stays"}, "ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": namespaceOfVictims, "uid": "1"}}}),
-		spec(map[string]any{"hostNetwork": true, "hostPID": true, "nodeName": namespaceOfVictims + "-0", "serviceAccountName": "instance-operator"}),
+		meta(map[string]any{"finalizers": []any{"example.com/stays"}, "ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": targetNamespace, "uid": "1"}}}),
+		spec(map[string]any{"hostNetwork": true, "hostPID": true, "nodeName": targetNamespace + "-0", "serviceAccountName": "instance-operator"}),
 		spec(map[string]any{"volumes": []any{map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data-b-0"}}}}),
 		spec(map[string]any{"containers": []any{map[string]any{"$patch": "replace"}}, "$patch": "delete"}),
 	}
 }
 
-// replaceNamespace is a value with the name of the victims' namespace in it.
+// replaceNamespace is a value with the name of the target's namespace in it.
 func replaceNamespace(v any, namespace string) any {
 	switch v := v.(type) {
 	case string:
-		return strings.ReplaceAll(v, namespaceOfVictims, namespace)
+		return strings.ReplaceAll(v, targetNamespace, namespace)
 	case []any:
 		out := slices.Clone(v)
 		for i := range out {
@@ -245,8 +245,8 @@ func (t *tenancy) value(ctx context.Context, m mutation) error {
 	return t.make(ctx, object)
 }
 
-// harmed lets the tenant do something, the victims work meanwhile, and judges. What was
-// refused as a whole has done nothing, and the victims need not work.
+// harmed lets the tenant do something, edits the target meanwhile, and judges. What was
+// refused as a whole has done nothing, and the target need not be edited.
 func (b *beside) harmed(ctx context.Context, d deed) (bool, []Finding, error) {
 	before, t := b.look(), b.tenancy()
 	doing, stop := context.WithCancel(ctx)
@@ -289,7 +289,7 @@ func (b *beside) untouched(t *tenancy) []Finding {
 	return out
 }
 
-// workFor lets the victims work for a while.
+// workFor edits the target for a while.
 func (b *beside) workFor(ctx context.Context, d time.Duration) error {
 	for begin := time.Now(); time.Since(begin) < d; {
 		if err := b.work(ctx); err != nil {

@@ -24,7 +24,7 @@ import (
 const (
 	// sameAgain differs in nothing but that it starts again.
 	sameAgain = "upgrade:same"
-	// unowned finds objects whose fields nobody owns, as after a write that was
+	// unowned finds objects whose fields have no owner, as after a write that was
 	// no server-side apply, or a restore.
 	unowned = "upgrade:unowned"
 	// renamed finds objects whose fields are owned by an operator of another name.

@@ -34,7 +34,7 @@ type backend interface {
 	Revive(t *testing.T, member string)
 	// Rejoin starts a removed member again, without data.
 	Rejoin(t *testing.T, member string)
-	// AddUnstarted adds a member that nobody has started.
+	// AddUnstarted adds a member that has not started.
 	AddUnstarted(t *testing.T, peerURL string)
 	// Bootstrap, Put and Heartbeat are what a store says.
 	Bootstrap(t *testing.T, s model.StoreMeta)

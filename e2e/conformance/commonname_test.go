@@ -93,7 +93,7 @@ func TestSEC01ARealPDLetsMembersOfAnAllowedNameConnect(t *testing.T) {
 		good.run(name, map[bool]string{true: demands}[n > 0])
 	}
 	require.Eventually(t, func() bool { return good.healthy(t, shown) == len(memberNames) }, patience, 100*time.Millisecond,
-		"members with the demand and without it know each other, and whoever connects to the client port needs no name")
+		"members with the demand and without it know each other, and clients of the client port need no name")
 
 	bad := newPDCluster(t, ca, "members", "members", "stranger")
 	for n, name := range memberNames {

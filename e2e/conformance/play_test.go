@@ -20,7 +20,7 @@ import (
 // play is a scenario that runs against a backend.
 type play struct {
 	b      backend
-	clock  *model.ManualClock // nil for a real PD, whose clock nobody moves
+	clock  *model.ManualClock // nil for a real PD, whose clock cannot be moved
 	alive  map[uint64]bool
 	recs   map[string]recording
 	played map[string]bool
@@ -239,7 +239,7 @@ func (p *play) now() time.Time {
 }
 
 // advance moves the clock of what stands in for PD, while no store says anything. On a
-// real PD time passes by itself, and whoever calls this waits for what comes of it.
+// real PD time passes by itself, and the caller waits for what comes of it.
 func (p *play) advance(d time.Duration) {
 	if !p.real() {
 		p.clock.Advance(d)

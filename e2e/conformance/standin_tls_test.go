@@ -161,8 +161,8 @@ func TestSEC01StandInsSpeakTLS(t *testing.T) {
 	shown, strange := connecting(t, client), connecting(t, stranger)
 	shown.ServerName = serverName
 	strange.RootCAs, strange.ServerName = shown.RootCAs, serverName
-	nobody := shown.Clone()
-	nobody.Certificates = nil
+	anonymous := shown.Clone()
+	anonymous.Certificates = nil
 
 	get := func(config *tls.Config, url string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -215,7 +215,7 @@ key = 'FILES/tls.key'
 	} {
 		address := s.at(t, what)
 		require.Eventually(t, func() bool { return get(shown, "https://"+address+path) == nil }, patience, 50*time.Millisecond, "%s", what)
-		require.Error(t, get(nobody, "https://"+address+path), "%s: who shows no certificate is answered nothing", what)
+		require.Error(t, get(anonymous, "https://"+address+path), "%s: who shows no certificate is answered nothing", what)
 		require.Error(t, get(strange, "https://"+address+path), "%s: nor who shows one of another CA", what)
 		require.Error(t, get(nil, "http://"+address+path), "%s: nor who asks in the clear", what)
 	}
@@ -229,8 +229,8 @@ key = 'FILES/tls.key'
 		return version, db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version)
 	}
 	for _, what := range []string{"mysql", "tiproxy"} {
-		require.Eventually(t, func() bool { _, err := ask(what, nobody); return err == nil }, patience, 50*time.Millisecond, "%s", what)
-		unknown := nobody.Clone()
+		require.Eventually(t, func() bool { _, err := ask(what, anonymous); return err == nil }, patience, 50*time.Millisecond, "%s", what)
+		unknown := anonymous.Clone()
 		unknown.RootCAs = connecting(t, stranger).RootCAs
 		_, err = ask(what, unknown)
 		require.Error(t, err, "%s: another CA is noticed", what)

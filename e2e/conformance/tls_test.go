@@ -157,9 +157,9 @@ func TestSEC01ARealPDSpeaksTLSAndTakesRenewedCertificates(t *testing.T) {
 		return err == nil && view.Leader != "" && view.Leader != leader
 	}, patience, 100*time.Millisecond, "another member leads")
 
-	nobody := shown.Clone()
-	nobody.Certificates = nil
-	c, err := pdclient.NewDialer("http://"+clients[leader], pdclient.WithTLS(func(types.NamespacedName) (*tls.Config, error) { return nobody, nil }))(types.NamespacedName{})
+	anonymous := shown.Clone()
+	anonymous.Certificates = nil
+	c, err := pdclient.NewDialer("http://"+clients[leader], pdclient.WithTLS(func(types.NamespacedName) (*tls.Config, error) { return anonymous, nil }))(types.NamespacedName{})
 	require.NoError(t, err)
 	_, err = c.View(t.Context())
 	require.Error(t, err, "who shows no certificate gets nothing")

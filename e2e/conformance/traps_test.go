@@ -112,7 +112,7 @@ func TestTrap05RemovalIsRefusedWhileTooFewStoresWouldRemain(t *testing.T) {
 		p.up3(t)
 		p.down(t, 5)
 		body := p.expect(t, http.StatusBadRequest, http.MethodDelete, "pd-1", "/pd/api/v1/store/5", "")
-		assert.Contains(t, body, "ErrStoresNotEnough", "even though the victim is Down")
+		assert.Contains(t, body, "ErrStoresNotEnough", "even though the store to remove is Down")
 		p.expect(t, http.StatusBadRequest, http.MethodPost, "pd-1", "/pd/api/v1/store/5/state?state=Tombstone", "")
 		p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/store/1/state?state=Up", "")
 		p.expect(t, http.StatusNotFound, http.MethodDelete, "pd-1", "/pd/api/v1/store/77", "")

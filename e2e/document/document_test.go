@@ -27,13 +27,13 @@ func read(t *testing.T, file string) string {
 
 const written = "<!-- written by cmd: begin -->\n\nnew\n\n<!-- written by cmd: end -->"
 
-func TestWhatStandsBetweenTheLinesOfACommandIsReplaced(t *testing.T) {
+func TestTheTextBetweenTheMarkersOfACommandIsReplaced(t *testing.T) {
 	file := page(t, "a\n<!-- written by cmd: begin -->\nold\n<!-- written by cmd: end -->\nb\n")
 	require.NoError(t, document.Write(file, "cmd", "new\n"))
 	assert.Equal(t, "a\n"+written+"\nb\n", read(t, file))
 }
 
-func TestAPageWithoutTheLinesIsLeftAlone(t *testing.T) {
+func TestAPageWithoutTheMarkersIsLeftAlone(t *testing.T) {
 	file := page(t, "a\n<!-- written by other: begin -->\n")
 	assert.ErrorContains(t, document.Write(file, "cmd", "new\n"), `it has no lines "<!-- written by cmd: begin -->"`)
 	assert.Equal(t, "a\n<!-- written by other: begin -->\n", read(t, file))

@@ -22,9 +22,9 @@
 //	stale:instance/pods/basic-pd-0/3/2s                from this event on, its watch of pods stands still for 2 s
 //	409: 429: 500: 504: reset:…                        the server never sees the write; this is the answer
 //	lost:…                                             the write is served, but its reply is lost
-//	kill:…  delete:…                                   the write is served, and before its reply is read somebody else does something:
+//	kill:…  delete:…                                   the write is served, and before its reply is read a user does something:
 //	                                                   a user deletes a pod, or everything
 //
-// Writes of Events of the API are left alone: nobody reads them. What a watch
+// Writes of Events of the API are left alone: no operator reads them. What a watch
 // sends as its initial list is no event.
 package faults

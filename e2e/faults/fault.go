@@ -35,7 +35,7 @@ func (k Kind) StrikesAtWrite() bool {
 	return k == Crash || k == CrashAll || k.IsConcurrent() || slices.Contains(AnswerKinds(), k)
 }
 
-// IsConcurrent says whether a fault of the kind is something that somebody else does
+// IsConcurrent says whether a fault of the kind is something that a user does
 // between a write and its reply, which itself is as ever.
 func (k Kind) IsConcurrent() bool { return k == Kill || k == Delete }
 

@@ -23,7 +23,7 @@ func TestAFaultIsReadAsItWasWritten(t *testing.T) {
 	assert.Equal(t, "none", faults.Fault{}.String())
 }
 
-func TestWhatIsNoFaultIsRefused(t *testing.T) {
+func TestAnInvalidFaultIsRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "none:x", "fire:instance/create/pods/a/1", "crash", "crash:instance/create/pods/a", "crash:instance/create/pods/a/0",
 		"drop:instance/pods/a/b", "stale:instance/pods/a/1", "stale:instance/pods/a/1/soon",

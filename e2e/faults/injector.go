@@ -28,7 +28,7 @@ type Injector struct {
 	over   chan struct{} // closed when what the fault does has been done
 }
 
-// life is one start of one operator. A dead one reaches nobody any more, though
+// life is one start of one operator. A dead one reaches no server any more, though
 // its goroutines may still be ending.
 type life struct {
 	operator string
@@ -48,7 +48,7 @@ func (l *life) over() error {
 // New returns an injector of a fault. crash is called with the names of the
 // operators that have just died of it: the caller has to cancel what is left of
 // them and to start them again at once, but not before crash has returned. act does
-// what somebody else does meanwhile; the operator waits for its reply until then.
+// what a user does meanwhile; the operator waits for its reply until then.
 func New(fault Fault, crash func(operators []string), act func()) *Injector {
 	return &Injector{fault: fault, crash: crash, act: act, seen: map[any]int{}, over: make(chan struct{})}
 }

@@ -131,7 +131,7 @@ func TestAnOperatorDiesRightAfterItsWrite(t *testing.T) {
 	other := s.start("other")
 	known := s.watch()
 	require.NoError(t, s.make(s.op, "a1"))
-	assert.Error(t, s.make(s.op, "a2"), "nobody is left to get the reply")
+	assert.Error(t, s.make(s.op, "a2"), "no client is left to get the reply")
 	assert.Equal(t, []string{"op"}, <-s.crashed)
 	assert.True(t, s.exists("a2"), "the write was served")
 	assert.Error(t, s.make(s.op, "a3"))
@@ -212,7 +212,7 @@ func TestAWriteIsAnsweredWithAFault(t *testing.T) {
 	}
 }
 
-func TestSomebodyElseActsBetweenAWriteAndItsReply(t *testing.T) {
+func TestAUserActsBetweenAWriteAndItsReply(t *testing.T) {
 	for _, fault := range []string{"kill", "delete"} {
 		t.Run(fault, func(t *testing.T) {
 			s := newStage(t, fault+":op/create/configmaps/a/1")

@@ -31,8 +31,8 @@ const (
 // busyboxPath is where Debian's package busybox-static puts its only binary.
 const busyboxPath = "/bin/busybox"
 
-// nobody is the user that images without a need for root run as.
-const nobody = "65532:65532"
+// unprivileged is the user that images without a need for root run as.
+const unprivileged = "65532:65532"
 
 // Sets of images, in the order in which a demo needs them.
 const (
@@ -128,14 +128,14 @@ func listTools() map[string][]string {
 // listRecipes lists every image that this package can make.
 func listRecipes() []recipe {
 	recipes := []recipe{
-		{set: SetBase, ref: PauseRef, pkg: "./e2e/images/cmd/pause", path: "/pause", user: nobody},
+		{set: SetBase, ref: PauseRef, pkg: "./e2e/images/cmd/pause", path: "/pause", user: unprivileged},
 		{set: SetBase, ref: CoreDNSRef, program: "coredns", path: "/coredns"},
 		{set: SetBase, ref: BusyboxRef, busybox: true, path: "/bin/busybox"},
 	}
 	for _, name := range v1alpha1.Programs() {
 		r := recipe{
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
-			pkg: "./operators/" + name, path: "/operator", user: nobody,
+			pkg: "./operators/" + name, path: "/operator", user: unprivileged,
 		}
 		r.extra = listTools()[name]
 		if name == v1alpha1.OperatorAll {

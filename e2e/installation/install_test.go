@@ -207,7 +207,7 @@ func (in *installed) deployment(name string) appsv1.Deployment {
 	return find[appsv1.Deployment](in.t, in.objects, "Deployment", in.objects[at].GetNamespace(), in.objects[at].GetName())
 }
 
-// pod makes a Deployment's pod, which is the process of this test: nobody else runs it.
+// pod makes a Deployment's pod, which is the process of this test: nothing else runs it.
 func (in *installed) pod(ctx context.Context, d appsv1.Deployment) *corev1.Pod {
 	in.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, GenerateName: d.Name + "-", Labels: d.Spec.Template.Labels}, Spec: *d.Spec.Template.Spec.DeepCopy()}
@@ -267,7 +267,7 @@ func (in *installed) nothingRefused(r *rig.Test, before int) {
 	assert.ElementsMatch(t, in.programs(), slices.Collect(maps.Keys(asked)), "their requests were counted")
 }
 
-// untouched is content when nobody has done anything about the objects of a namespace.
+// untouched is content when no operator has done anything about the objects of a namespace.
 func untouched(o rig.Objects, made ...rig.Key) error {
 	if !assert.ObjectsAreEqual(keys(made), keys(o.Keys())) {
 		return fmt.Errorf("there is %v", o.Keys())

@@ -122,7 +122,7 @@ components: [DEPLOY/components/namespaced]
 	own.Start(rig.Operators()...)
 	in.lifecycle(own, func() {
 		for _, name := range in.programs() {
-			assert.Equal(t, http.StatusOK, in.get("http://"+in.hosts[name]+":8443/metrics", ""), "nobody may ask who a reader is: %s", name)
+			assert.Equal(t, http.StatusOK, in.get("http://"+in.hosts[name]+":8443/metrics", ""), "the operator may not ask who a reader is: %s", name)
 		}
 	}, restartOne)
 	other.Watcher.Now(func(o rig.Objects) { assert.NoError(t, untouched(o, whole())) })

@@ -100,7 +100,7 @@ func (c *Cluster) lockFile() string { return c.layout.root + ".lock" }
 
 var errLocked = errors.New("another command holds it")
 
-// tryLock takes the lock unless somebody has it.
+// tryLock takes the lock unless another command has it.
 func tryLock(file string) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -111,7 +111,7 @@ func tryLock(file string) (*os.File, error) {
 		err = errLocked
 	}
 	if err == nil && !isSameFile(f, file) {
-		// Its last holder removed it meanwhile, so this lock excludes nobody.
+		// Its last holder removed it meanwhile, so this lock excludes no other.
 		err = errLocked
 	}
 	if err != nil {
@@ -345,7 +345,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, downLimit)
 	defer cancel()
 	// A directory that was never made cannot have left anything behind. One that
-	// somebody removed has its processes still.
+	// a user removed has its processes still.
 	left, err := listProcesses(func(pid int) bool { return c.processes.belongsToCluster(pid, "") })
 	if err != nil {
 		return fmt.Errorf("stop local cluster: %w", err)
@@ -414,7 +414,7 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 	})
 }
 
-// atNode does something to a node while nobody else changes the cluster.
+// atNode does something to a node while no other command changes the cluster.
 func (c *Cluster) atNode(ctx context.Context, name string, do func(Node) error) error {
 	n, err := nodeByName(name)
 	if err != nil {

@@ -28,7 +28,7 @@ func etcdURL() string { return fmt.Sprintf("https://%s:%d", gateway, etcdPort) }
 
 func (c *Cluster) etcd() process {
 	l := c.layout
-	peer := fmt.Sprintf("http://%s:%d", gateway, etcdPeerPort) // nobody comes: there is one member
+	peer := fmt.Sprintf("http://%s:%d", gateway, etcdPeerPort) // no peer connects: there is one member
 	info := fmt.Sprintf("http://%s:%d", gateway, etcdInfoPort)
 	return process{
 		name: "etcd", path: c.bin("etcd"), limit: readyLimit,

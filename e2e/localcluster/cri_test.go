@@ -75,5 +75,5 @@ func TestAContainerdIsReadyWhenItCanRunPods(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	require.Error(t, criReady("/nowhere/containerd.sock")(ctx), "nobody is there")
+	require.Error(t, criReady("/nowhere/containerd.sock")(ctx), "no containerd is there")
 }

@@ -21,7 +21,7 @@ const (
 	// own default.
 	diskLow = "10%"
 	// imagesLow is how much of the machine's disk must be free for a kubelet to keep its images:
-	// the base of all of them comes from an archive that nobody brings again.
+	// the base of all of them comes from an archive that is not loaded again.
 	imagesLow = "100Mi"
 	// roomNeeded is what images, logs and claims take, and what is left for others.
 	roomNeeded = 10 << 30

@@ -43,7 +43,7 @@ func (l layout) create() error {
 		return fmt.Errorf("state directory %s is not empty and was not made by this program; choose another one with --dir or $%s", l.root, DirEnv)
 	}
 	// The directory appears together with its mark: one without would belong to
-	// nobody if this process were killed in between.
+	// no cluster if this process were killed in between.
 	if err := os.MkdirAll(l.unborn(), 0o755); err != nil {
 		return fmt.Errorf("create state directory: %w", err)
 	}

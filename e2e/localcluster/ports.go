@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPorts refuses ports that somebody else listens on, before anything is
+// checkPorts refuses ports that another process listens on, before anything is
 // started: a daemon that cannot listen would only say so in its log. Daemons of
 // this cluster that run already hold theirs rightly.
 func (c *Cluster) checkPorts(ctx context.Context) error {

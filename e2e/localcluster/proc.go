@@ -156,15 +156,15 @@ const killRounds = 20
 // and returns when none is left.
 func killProcesses(ctx context.Context, match func(pid int) bool) error {
 	for range killRounds {
-		victims, err := listProcesses(match)
+		found, err := listProcesses(match)
 		if err != nil {
 			return err
 		}
-		if len(victims) == 0 {
+		if len(found) == 0 {
 			return nil
 		}
 		var gone []func(context.Context) error
-		for _, v := range victims {
+		for _, v := range found {
 			wait, err := v.signal(unix.SIGKILL)
 			if err != nil {
 				return err

@@ -115,7 +115,7 @@ func TestADaemonWithoutPidFileIsFoundByItsMark(t *testing.T) {
 	assert.True(t, ok, "the pid file is back")
 }
 
-func TestAPidFileOfARecycledPidNamesNobody(t *testing.T) {
+func TestAPidFileOfARecycledPidNamesNoProcess(t *testing.T) {
 	p := processes{layout: layout{root: t.TempDir()}}
 	other := exec.Command("tail", "-f", "/dev/null")
 	require.NoError(t, other.Start())

@@ -65,11 +65,11 @@ func removeEntries(dir string, ours func(file string) bool) error {
 	return errors.Join(errs...)
 }
 
-// removeDeadSocket removes a socket that nobody listens on.
+// removeDeadSocket removes a socket that no process listens on.
 func removeDeadSocket(file string) error {
 	conn, err := net.Dial("unix", file)
 	if err == nil {
-		return conn.Close() // it became somebody else's
+		return conn.Close() // another process listens on it now
 	}
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return nil // there is none

@@ -141,7 +141,7 @@ func (p *provisioner) claim(ctx context.Context, name cache.ObjectName) error {
 func (p *provisioner) create(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
 	volume := volumeFor(claim, class, p.dir)
 	path := volume.Spec.Local.Path
-	// Owned by root as a fresh disk is: a pod that runs as somebody else needs
+	// Owned by root as a fresh disk is: a pod that runs as another user needs
 	// an fsGroup, here as everywhere.
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("make volume directory: %w", err)

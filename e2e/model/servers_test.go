@@ -8,7 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 )
 
-func TestServersRememberWhatTheyAreToldOfAnUpgrade(t *testing.T) {
+func TestServersRememberTheStateOfAnUpgrade(t *testing.T) {
 	s := &model.Servers{}
 	s.Start("a", "1")
 	s.Start("b", "1")
@@ -24,7 +24,7 @@ func TestServersRememberWhatTheyAreToldOfAnUpgrade(t *testing.T) {
 	assert.Equal(t, model.Upgrades{Ended: 1}, s.Upgrades())
 }
 
-func TestServersTellOfUpgradesThatNobodyToldThem(t *testing.T) {
+func TestServersReportAnUpgradeThatWasNotAnnounced(t *testing.T) {
 	s := &model.Servers{}
 	s.Start("a", "1")
 	s.Start("b", "2")

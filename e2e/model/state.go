@@ -53,7 +53,7 @@ type StoreStats struct {
 	Used      uint64
 }
 
-// Liveness is what is physically true of a store's process, where somebody
+// Liveness is what is physically true of a store's process, where the model
 // knows it; PD itself only ever guesses from heartbeats.
 type Liveness int
 

@@ -431,7 +431,7 @@ func (c *Cluster) SetStoreLimit(id uint64, limit StoreLimit) error {
 }
 
 // Progress says how far a removal or a preparation has come. Left is in
-// seconds; a huge number means that nobody knows.
+// seconds; a huge number means that it is unknown.
 type Progress struct {
 	Action   string
 	StoreID  uint64

@@ -71,7 +71,7 @@ func checkRoom(builds bool) error {
 	}
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
-		return nil //nolint:nilerr // no Linux: whoever runs the containers looks after their memory
+		return nil //nolint:nilerr // no Linux: the container runtime looks after their memory
 	}
 	return checkResources(disk, availableMemory(string(text)), builds, cache)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRoomIsLookedAtBeforeAnythingBegins(t *testing.T) {
+func TestFreeDiskAndMemoryAreCheckedBeforeAnythingBegins(t *testing.T) {
 	const g = 1 << 30
 	require.NoError(t, checkResources(diskToBuild*g, memory*g, true, "/cache"))
 	require.NoError(t, checkResources(diskToRun*g, memory*g, false, "/cache"))

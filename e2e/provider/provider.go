@@ -124,7 +124,7 @@ func (o Options) sets() []string {
 	}
 }
 
-// printLine prints a line of progress; an output that is gone is nobody's loss.
+// printLine prints a line of progress; an output that is gone is no error.
 func printLine(out io.Writer, line string) {
 	if out != nil {
 		_, _ = fmt.Fprintln(out, line)

@@ -28,7 +28,7 @@ func TestCommandsAreCutOutOfMessages(t *testing.T) {
 	}
 }
 
-func TestACommandTellsWhatItDoesToWhat(t *testing.T) {
+func TestTheVerbAndTargetOfACommandAreFound(t *testing.T) {
 	for line, want := range map[string]struct {
 		effect   Effect
 		resource string
@@ -67,7 +67,7 @@ func TestPlaceholdersAreFound(t *testing.T) {
 	assert.Empty(t, Commands("kubectl -n x annotate instance a b=")[0].Placeholder())
 }
 
-func TestATextIsQuotedByWhatOnlyItSays(t *testing.T) {
+func TestATextIsRecognizedByItsUniqueWords(t *testing.T) {
 	const text = "pod %s is in the way of %s: kubectl -n %s delete instance %s"
 	assert.Positive(t, CountQuotedLetters("Instance a: pod a is in the way of b", text))
 	assert.Positive(t, CountQuotedLetters("is in the way of", text))

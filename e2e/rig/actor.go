@@ -46,7 +46,7 @@ type actor struct {
 	addresses *addresses
 	members   []Membership // of another operator
 	delays    Delays
-	volumes   bool // somebody reads PersistentVolumes
+	volumes   bool // an operator reads PersistentVolumes
 	fail      func(error)
 	wake      chan event.GenericEvent // pods to look at again
 	nodeWake  chan event.GenericEvent // nodes to look at again

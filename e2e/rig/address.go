@@ -75,7 +75,7 @@ func tikvPort(config *settings.Config) http.Handler {
 func tidbPort(servers *model.Servers, config *settings.Config) http.Handler {
 	mux := http.NewServeMux()
 	for path, upgrading := range map[string]bool{"POST /upgrade/start": true, "POST /upgrade/finish": false} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, servers.Tell(upgrading)) }) // nobody listens if it fails
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, servers.Tell(upgrading)) }) // the reader is gone if it fails
 	}
 	mux.HandleFunc("/settings", config.TiDB)
 	mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

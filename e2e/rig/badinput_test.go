@@ -194,7 +194,7 @@ func mistakes() []mistake {
 			fix: []client.Object{changed(tidbGroup("d9", "a", 1), func(g *v1alpha1.TiDBGroup) { g.Spec.Labels = map[string]string{"again": "true"} })},
 		},
 		{
-			name: "a TidbCluster's group exists and is somebody else's",
+			name: "a TidbCluster's group exists and has another owner",
 			apply: []client.Object{
 				pdGroup("taken-pd", 1),
 				changed(&v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}, func(c *v1alpha1.TidbCluster) {

@@ -46,7 +46,7 @@ func (r *Rig) end(err error) error {
 }
 
 // wipe removes everything, lest operators of other rigs take it for theirs.
-// Nobody is there any more to take finalizers off.
+// No operator is there any more to take finalizers off.
 func (r *Rig) wipe() error {
 	left := Patience
 	if r.Watcher != nil { // a rig that could not be opened has none

@@ -55,7 +55,7 @@ func newDatabases(ctx context.Context, shape scenario.Database) *Databases {
 	return &Databases{ctx: ctx, shape: shape, addresses: newAddresses(), all: map[types.NamespacedName]*Database{}}
 }
 
-// Of returns the database of a PDGroup; nobody needs to have started any of it.
+// Of returns the database of a PDGroup; no member needs to have started.
 func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -53,7 +53,7 @@ func (e *etcd) Close() error {
 	return nil
 }
 
-// Addr implements net.Listener. Nobody outside can use it.
+// Addr implements net.Listener. It cannot be used from outside.
 func (e *etcd) Addr() net.Addr { return &net.UnixAddr{Name: "etcd", Net: "unix"} }
 
 // take takes a connection over if its client speaks gRPC, and returns it otherwise: what was

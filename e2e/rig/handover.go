@@ -102,7 +102,7 @@ func (a *actor) handOver(pod *corev1.Pod, grace time.Duration) time.Duration {
 	if h == nil {
 		h = &handing{until: time.Now().Add(grace), done: make(chan struct{})}
 		a.handovers[pod.UID] = h
-		// It ends with its bound; nobody waits for one that outlives its pod.
+		// It ends with its bound; one that outlives its pod is not waited for.
 		go func() {
 			defer close(h.done)
 			ctx, cancel := context.WithDeadline(context.Background(), h.until)

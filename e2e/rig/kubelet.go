@@ -30,7 +30,7 @@ type process struct {
 	handover func(context.Context, *corev1.LifecycleHandler) error
 	// copy is the program of a Job that copies a database; nil for others.
 	copy *copyRun
-	// config that the process runs with, nil if nobody asks.
+	// config that the process runs with, nil if it is not asked for.
 	config *settings.Config
 }
 
@@ -61,7 +61,7 @@ func (a *actor) run(ctx context.Context, pod *corev1.Pod) (time.Duration, error)
 	case err != nil:
 		return 0, err
 	case startErr != nil && a.isLost(pod.Spec.NodeName):
-		return 0, nil // nobody is there to tell
+		return 0, nil // its kubelet reports nothing
 	case errors.Is(startErr, pdsim.ErrUnhealthy):
 		a.refused(pod.UID)
 		return again, a.patchStatus(ctx, pod, waitingPod(pod, "CrashLoopBackOff", ""))

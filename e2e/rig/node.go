@@ -56,7 +56,7 @@ func (a *actor) isLost(node string) bool {
 	return lost
 }
 
-// loseNode takes a node off the network. Its processes run on, for nobody.
+// loseNode takes a node off the network. Its processes run on, and cannot be reached.
 func (a *actor) loseNode(ctx context.Context, name string) error {
 	a.mu.Lock()
 	a.lost[name] = time.Now()

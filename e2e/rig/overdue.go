@@ -126,7 +126,7 @@ func (w *Watcher) gateUntruth(group *unstructured.Unstructured, tikv map[string]
 	}
 	edited := needsOf(group, tikv).missing(func(key Key) bool { return wasReady(w.objects[key]) }) == ""
 	if said.Status == metav1.ConditionTrue && edited {
-		return "" // nobody becomes unready because a group that it needs was edited
+		return "" // no group becomes unready because a group that it needs was edited
 	}
 	return chooseWord(missing == "", "everything that it waits for is Ready", missing+" is not Ready")
 }

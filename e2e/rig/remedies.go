@@ -294,7 +294,7 @@ func (r *remedies) mayChange(ctx context.Context, command remedy.Command, target
 	}
 	switch command.Verb() {
 	case "annotate":
-		return nil // which nobody takes off again
+		return nil // which is not taken off again
 	case "delete":
 		if target.Kind == v1alpha1.KindInstance || target.Kind == v1alpha1.KindPDGroup {
 			return nil // it is recreated

@@ -46,7 +46,7 @@ func slots() []struct {
 	}
 }
 
-// filled is a text with names that nobody has.
+// filled is a text with names that no object has.
 func filled(format string) string {
 	const mark = "\x00"
 	left := remedy.Fill(format, func(string) string { return mark })
@@ -92,7 +92,7 @@ func TestP11KubectlTakesEveryCommandOfAMessage(t *testing.T) {
 }
 
 // That kubectl takes a command says nothing of objects that are not there, nor of fields.
-func TestACommandThatIsKnownIsStillJudged(t *testing.T) {
+func TestAKnownCommandIsStillChecked(t *testing.T) {
 	t.Parallel()
 	r, err := rig.Open(t.Context(), plane, rig.Options{Name: "known", Silence: time.Second, Remedies: rig.NewKubectl()})
 	require.NoError(t, err)
@@ -115,14 +115,14 @@ func TestACommandThatIsKnownIsStillJudged(t *testing.T) {
 
 	right := say("a", "set spec.replicas", "a")
 	soon("it is right", func() bool { return slices.Contains(r.Watcher.Tried(), right) })
-	say("b", "reduce spec.replicas", "nobody")
-	soon("no such object", func() bool { return wrong(`pdgroups.groups.tidb.dev "nobody" not found`) })
+	say("b", "reduce spec.replicas", "absent")
+	soon("no such object", func() bool { return wrong(`pdgroups.groups.tidb.dev "absent" not found`) })
 	say("c", "remove spec.replica", "c")
 	soon("no such field", func() bool { return wrong("a PDGroup has no field spec.replica,") })
 	assert.False(t, wrong(right))
 }
 
-func TestWhatKubectlDoesNotTakeIsNotTaken(t *testing.T) {
+func TestACommandThatKubectlRefusesIsRefused(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t, plane, rig.Options{})
 	group := pdGroup("x", 1)

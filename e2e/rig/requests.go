@@ -183,7 +183,7 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if err == nil && c.line.isSevered() {
-		_ = response.Body.Close() // nobody is left to read it
+		_ = response.Body.Close() // its reader is gone
 		return nil, errSevered
 	}
 	return response, err

@@ -182,7 +182,7 @@ func (r *Rig) open(options Options) error {
 		return err
 	}
 	r.injector = faults.New(fault, nil, nil)
-	// The API server refuses pods that ask for more than they need, whoever makes them.
+	// The API server refuses pods that ask for more than they need, also an operator's.
 	security := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 	if options.Privileged {
 		security = nil
@@ -373,7 +373,7 @@ func (r *Rig) Replicate(_ context.Context, pdGroup string, table, replicas int) 
 // Query implements scenario.World: a simulated database keeps no rows.
 func (r *Rig) Query(context.Context, scenario.SQL) (string, error) { return "", scenario.ErrNotHere }
 
-// Login implements scenario.World: nobody listens.
+// Login implements scenario.World: no server listens.
 func (r *Rig) Login(context.Context, scenario.Login) (workload.Login, error) {
 	return workload.Login{}, scenario.ErrNotHere
 }

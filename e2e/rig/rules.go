@@ -153,7 +153,7 @@ func (h *history) claim(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// touch: what is somebody else's is not written by an operator.
+// touch: an object of another owner is not written by an operator.
 func (h *history) touch(object *unstructured.Unstructured) string {
 	stranger, known := h.strangers[object.GetUID()]
 	if !known {
@@ -167,7 +167,7 @@ func (h *history) touch(object *unstructured.Unstructured) string {
 		// A user's group is his, but its status and finalizers are its operator's.
 		own := slices.Contains(v1alpha1.Kinds(), object.GetKind()) && entry.Manager != operatorOf(v1alpha1.KindTidbCluster)
 		if slices.Contains(Operators(), entry.Manager) && entry.Subresource == "" && !own {
-			return fmt.Sprintf("it is somebody else's, and the %s operator has written it", entry.Manager)
+			return fmt.Sprintf("it has another owner, and the %s operator has written it", entry.Manager)
 		}
 	}
 	return ""
@@ -213,7 +213,7 @@ func (h *history) admit(object *unstructured.Unstructured) string {
 }
 
 // belongsToSuite says whether an object, as it is seen first, is the suite's: made by an
-// operator, or left behind by one. A claim that nobody owns may be adopted.
+// operator, or left behind by one. A claim without an owner may be adopted.
 func belongsToSuite(object *unstructured.Unstructured) bool {
 	owner := metav1.GetControllerOf(object)
 	return object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy ||
@@ -221,7 +221,7 @@ func belongsToSuite(object *unstructured.Unstructured) bool {
 		object.GetKind() == kindClaim && owner == nil && object.GetLabels()[v1alpha1.LabelManagedBy] == ""
 }
 
-// hot: nobody writes an object in a loop.
+// hot: no operator writes an object in a loop.
 func (h *history) hot(object *unstructured.Unstructured, now time.Time) string {
 	if object.GetKind() == "PodDisruptionBudget" && object.GetGeneration() < hotVersions {
 		return "" // Kubernetes writes its status with each pod that turns Ready

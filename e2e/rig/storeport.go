@@ -12,8 +12,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// storePort is what a TiKV answers on its own port: whoever asks it to write its
-// log backups out. Nothing else of TiKV is there.
+// storePort is what a TiKV answers on its own port: whether it has written its
+// log backups out, as it was asked to. Nothing else of TiKV is there.
 type storePort struct {
 	logbackuppb.UnimplementedLogBackupServer
 	ip     string

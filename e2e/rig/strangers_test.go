@@ -29,7 +29,7 @@ func stranger(t *testing.T, key rig.Key) *unstructured.Unstructured {
 		"PersistentVolumeClaim": {"v1", map[string]any{"spec": map[string]any{
 			"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 		}}},
-		// It is never scheduled, so that nobody runs it.
+		// It is never scheduled, so that it never runs.
 		"Pod": {"v1", map[string]any{"spec": map[string]any{
 			"containers": []any{map[string]any{"name": "c", "image": "example.com/c:1", "securityContext": map[string]any{
 				"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []any{"ALL"}},
@@ -53,7 +53,7 @@ func stranger(t *testing.T, key rig.Key) *unstructured.Unstructured {
 	return u
 }
 
-// names reports whether a condition of the suite's objects says that somebody else has
+// names reports whether a condition of the suite's objects says that another owner has
 // a name: by its kind, a claim as "claim".
 func names(o rig.Objects, key rig.Key) bool {
 	kind := key.Kind
@@ -71,10 +71,10 @@ func names(o rig.Objects, key rig.Key) bool {
 	})
 }
 
-// P3, P7, S F5, M2, M11: an object of somebody else under a name that a cluster needs
+// P3, P7, S F5, M2, M11: an object of another owner under a name that a cluster needs
 // is neither changed nor deleted, and status names it. Names that end with the hash of
-// what is in them are not here: nobody can know them before.
-func TestStrangersUnderTheNamesThatAClusterNeeds(t *testing.T) {
+// what is in them are not here: they cannot be known before.
+func TestObjectsOfOtherOwnersUnderNeededNamesAreNamedAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	for _, key := range []rig.Key{
 		{Kind: "Service", Name: "small-pd"},
@@ -99,9 +99,9 @@ spec:
   tikv: [{replicas: 1, volumes: [{name: data, storage: 1Gi}]}]
   tidb: [{replicas: 1}]
 `))
-			r.Await(rig.Patience, "somebody names "+key.String(), func(o rig.Objects) error {
+			r.Await(rig.Patience, "a condition names "+key.String(), func(o rig.Objects) error {
 				if !names(o, key) {
-					return fmt.Errorf("nobody names %s", key)
+					return fmt.Errorf("no condition names %s", key)
 				}
 				return nil
 			})

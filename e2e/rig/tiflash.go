@@ -28,6 +28,6 @@ func (a *actor) startTiFlash(ctx context.Context, l launch) (failed, err error) 
 // tiflashPort is what TiFlash answers about the store on a claim.
 func tiflashPort(db *Database, claim types.UID) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /tiflash/store-status", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, db.StoreStatus(claim)) }) // nobody listens if it fails
+	mux.HandleFunc("GET /tiflash/store-status", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, db.StoreStatus(claim)) }) // the reader is gone if it fails
 	return mux
 }

@@ -19,7 +19,7 @@ import (
 // TiProxy of a pod; without it none is.
 const clientsAnnotation = "rig.groups.tidb.dev/clients"
 
-// startTiProxy starts the process of a TiProxy. It needs nobody to start.
+// startTiProxy starts the process of a TiProxy. It needs no other process to start.
 func (a *actor) startTiProxy(ctx context.Context, l launch) (failed, err error) {
 	if failed, err = a.configure(ctx, l.pod, l.process, settings.NewTiProxy); failed != nil || err != nil {
 		return failed, err
@@ -58,7 +58,7 @@ func (a *actor) tiproxyPort(pod client.ObjectKey, config *settings.Config) http.
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		_, _ = fmt.Fprintf(w, "tiproxy_server_connections %s\n", cmp.Or(now.Annotations[clientsAnnotation], "0")) // nobody listens if it fails
+		_, _ = fmt.Fprintf(w, "tiproxy_server_connections %s\n", cmp.Or(now.Annotations[clientsAnnotation], "0")) // the reader is gone if it fails
 	})
 	return mux
 }

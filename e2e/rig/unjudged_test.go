@@ -56,5 +56,5 @@ func TestAnUnjudgedWatcherKeepsTheNewestVersionsAndJudgesNone(t *testing.T) {
 	create()
 
 	assert.Len(t, r.Watcher.UIDs()[rig.Key{Kind: "PersistentVolumeClaim", Name: "data"}], 2, "both claims of the name")
-	assert.Empty(t, r.Watcher.Violations(), "that a claim was deleted is nobody's business")
+	assert.Empty(t, r.Watcher.Violations(), "that a claim was deleted is not judged")
 }

@@ -45,5 +45,5 @@ func TestAwaitLooksOnlyOnceItHasSeenWhatTheUserWrote(t *testing.T) {
 	require.NoError(t, user.Delete(t.Context(), changed))
 	require.NoError(t, w.Await(at, content), "a deleted object has no version to wait for")
 	require.NoError(t, user.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "a"}}))
-	assert.NoError(t, w.Await(at, content), "nobody watches another namespace")
+	assert.NoError(t, w.Await(at, content), "another namespace is not watched")
 }

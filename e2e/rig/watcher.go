@@ -181,7 +181,7 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 	if err != nil {
 		return fmt.Errorf("list %s: %w", kind, err)
 	}
-	// Nobody saw how what there is already was made.
+	// How the objects that exist already were made was not seen.
 	w.mu.Lock()
 	for i := range list.Items {
 		w.take(watch.Added, &list.Items[i])
@@ -384,7 +384,7 @@ func (w *Watcher) impatience(key Key, generation int64) *silence {
 	})}
 }
 
-// claim notes claims that go although nobody consented. One that never had a
+// claim notes claims that go without consent. One that never had a
 // volume holds nothing, and may be recreated with another class.
 func (w *Watcher) claim(event watch.EventType, object *unstructured.Unstructured) {
 	volume, _, _ := unstructured.NestedString(object.Object, "spec", "volumeName")

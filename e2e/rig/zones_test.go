@@ -59,7 +59,7 @@ func TestKV19StoresStayEvenlySpreadOverZones(t *testing.T) {
 }
 
 // KV-19: stores that came while a zone was closed are spread over it once the spec says
-// so, and nobody moves before. There are never fewer of them than it asks for.
+// so, and no member moves before. There are never fewer of them than it asks for.
 func TestKV19StoresAreSpreadAgainWhenTheSpecSaysSo(t *testing.T) {
 	sample, err := os.ReadFile("../../deploy/samples/three-zones.yaml")
 	require.NoError(t, err)

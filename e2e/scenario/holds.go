@@ -173,7 +173,7 @@ type Expect struct {
 	Flushed *map[string]int `json:"flushed,omitempty"`
 	// Led is how often the process of each TiKV pod has ended so far while its store led
 	// regions, and that of each PD pod while it led beside others, and that PD keeps
-	// leaders from nobody now: {} is no pod ever.
+	// leaders off no store now: {} is no pod ever.
 	Led *map[string]int `json:"led,omitempty"`
 	// Held are the services that have PD hold old data back now: [] is none.
 	Held *[]string `json:"held,omitempty"`

@@ -303,7 +303,7 @@ func (r *runner) settings(ctx context.Context, wanted map[string]map[string]stri
 	return nil
 }
 
-// pollDatabase waits for something in the database, which tells nobody when it is so.
+// pollDatabase waits for something in the database, which does not tell when it is so.
 func pollDatabase(ctx context.Context, so func(context.Context) error) error {
 	ticker := time.NewTicker(again)
 	defer ticker.Stop()

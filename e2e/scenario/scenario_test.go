@@ -42,7 +42,7 @@ manifests:
 steps:
 `
 
-func TestWhatIsWrongInAScenarioIsSaid(t *testing.T) {
+func TestTheErrorOfAnInvalidScenarioIsReported(t *testing.T) {
 	for name, c := range map[string]struct{ steps, says string }{
 		"a field that does not exist":     {"- await: {converges: [PDGroup a]}", `unknown field "steps[0].await.converges"`},
 		"a step with two verbs":           {"- {apply: [pd], start: [all]}", "a step has one verb"},

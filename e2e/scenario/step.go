@@ -101,7 +101,7 @@ type Patch struct {
 	Merge map[string]any `json:"merge,omitempty"`
 	// JSON is a JSON patch, for single entries of lists.
 	JSON []map[string]any `json:"json,omitempty"`
-	// Status has it change the status, as somebody does who brings an object back with it.
+	// Status has it change the status, as a user does who restores an object with it.
 	Status bool `json:"status,omitempty"`
 }
 
@@ -193,7 +193,7 @@ type Login struct {
 // UserName is who asks.
 func (l Login) UserName() string { return cmp.Or(l.User, "root") }
 
-// SQL is a statement that somebody runs through the Service of a TiDBGroup.
+// SQL is a statement that a user runs through the Service of a TiDBGroup.
 type SQL struct {
 	Login `json:",inline"`
 	// Run is the statement. It may read fields, as the values of a patch may.

@@ -174,7 +174,7 @@ func (r *runner) refuse(ctx context.Context, f Refuse) error {
 	return nil
 }
 
-// consent lets claims go, by whoever's deed.
+// consent lets claims go, whatever deletes them.
 func (r *runner) consent(claims []string) {
 	r.world.Consent(claims...)
 	for _, name := range claims {

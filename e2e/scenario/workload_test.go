@@ -115,7 +115,7 @@ func TestAnOperationIsJudgedByWhatItCosts(t *testing.T) {
 	}
 }
 
-func TestWhatAnOperationMayCostIsNoError(t *testing.T) {
+func TestTheAllowedCostOfAnOperationIsNoError(t *testing.T) {
 	result, err := run(t, newDatabase(t), "- operation: {name: nothing, steps: [{start: [all]}]}\n- operation: {name: x, failed: 100, failedLong: 100, failedLongAtLeast: 1, pause: 20s, steps: [{crash: {pod: cut}}]}")
 	require.NoError(t, err)
 	operation := result.Workload.Operations[1]

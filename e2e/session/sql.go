@@ -29,7 +29,7 @@ func Ask(ctx context.Context, login *mysql.Config, statement string) (answer str
 	return answer, err
 }
 
-// Execute makes a connection of its own and runs a statement whose rows nobody wants.
+// Execute makes a connection of its own and runs a statement whose rows are not read.
 func Execute(ctx context.Context, login *mysql.Config, statement string) error {
 	return runWithConnection(ctx, login, func(ctx context.Context, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, statement)

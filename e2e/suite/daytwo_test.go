@@ -71,7 +71,7 @@ func dayTwo(t *testing.T, ns string) {
 		assert.Equal(t, before.Status.PodUID, after.Status.PodUID, "the pod stays")
 		assert.Equal(t, before.Status.Member.ID, after.Status.Member.ID)
 	})
-	t.Run("a drain ends and takes nobody of another node along", func(t *testing.T) {
+	t.Run("a drain ends and stops no pod of another node", func(t *testing.T) {
 		node := instance(t, ns, "basic-tikv-0").Status.NodeName
 		id, elsewhere := clusterID(t, ns), podsOff(t, ns, node)
 		t.Cleanup(func() {
@@ -161,7 +161,7 @@ func (f failure) String() string { return fmt.Sprintf("%s: %v", f.began.Format(t
 // between is the time between two connections.
 const between = 50 * time.Millisecond
 
-// connect begins to connect until stop; nobody does where Services cannot be
+// connect begins to connect until stop; it does nothing where Services cannot be
 // reached from here.
 func connect(t *testing.T, ns string) *clients {
 	t.Helper()
@@ -201,7 +201,7 @@ func (c *clients) stop() (asked int, failed []failure) {
 	c.cancel()
 	<-c.ended
 	if shared.provider.Name() == provider.Local {
-		assert.Positive(c.t, c.asked, "nobody has connected")
+		assert.Positive(c.t, c.asked, "no client has connected")
 	}
 	return c.asked, c.failed
 }

@@ -20,7 +20,7 @@ import (
 // its kubelet has seen it, and kube-proxy leaves it out.
 const noticed = 15 * time.Second
 
-// A process that is killed is started again in its pod. Nobody notices that PD's
+// A process that is killed is started again in its pod. No client notices that PD's
 // leader was: TiDB goes on with the next one. A TiDB takes its connections along.
 func killsPDAndTiDB(t *testing.T, ns string) {
 	t.Helper()
@@ -99,7 +99,7 @@ func stops(t *testing.T, ns, name string, look func(*testing.T)) {
 	assert.Equal(t, started, restarts(t, ns, name))
 }
 
-// serves waits until nobody is sent to a server that does not answer: with two of
+// serves waits until no client is sent to a server that does not answer: with two of
 // them, ten connections in a row do not meet the same one by chance.
 func serves(t *testing.T, ns string) {
 	t.Helper()

@@ -33,7 +33,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/transport"
 )
 
-// safePointEvery is how often a store asks PD what nobody reads any more.
+// safePointEvery is how often a store asks PD below which timestamp no client reads any more.
 const safePointEvery = time.Minute
 
 // Run is a store until ctx ends. Its ports are not there before it is registered in
@@ -125,7 +125,7 @@ func lockDir(path string) (*os.File, error) {
 }
 
 // serveGRPC answers clients and stores. Requests in flight are cut off at the end:
-// whoever waits for them asks another store.
+// their clients ask another store.
 func serveGRPC(ctx context.Context, l net.Listener, s *service.Server) error {
 	server := grpc.NewServer(service.ServerOptions()...)
 	tikvpb.RegisterTikvServer(server, s)
@@ -144,7 +144,7 @@ func serveGRPC(ctx context.Context, l net.Listener, s *service.Server) error {
 func serveStatus(ctx context.Context, l net.Listener, h http.Handler) error {
 	// A probe of the kubelet that only connects is no error worth a line a second.
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: stdlog.New(io.Discard, "", 0)}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // at the end nobody minds
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // errors at the end do not matter
 	defer stop()
 	if err := server.Serve(l); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)
@@ -225,7 +225,7 @@ func (h *heart) beat(ctx context.Context, from, to time.Time) error {
 	})
 }
 
-// pollSafePoint learns what nobody reads any more.
+// pollSafePoint learns what no client reads any more.
 func pollSafePoint(ctx context.Context, pd *placement.Client, server *service.Server, log *slog.Logger) error {
 	every := time.NewTicker(safePointEvery)
 	defer every.Stop()

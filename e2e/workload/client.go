@@ -21,7 +21,7 @@ const (
 	dialAgain = 100 * time.Millisecond
 )
 
-// openDatabase returns the database of a workload. It keeps no connections: whoever takes one has a new one.
+// openDatabase returns the database of a workload. It keeps no connections: each session has a new one.
 func openDatabase(c Config, database string) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.Net, config.Timeout, config.DBName = "tcp", dialLimit, database

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestRowsAreHeldAgainstWhatIsKnownOfThem(t *testing.T) {
+func TestRowsAreComparedWithTheLedger(t *testing.T) {
 	l := newLedger()
 	var rows []row
 	for range 4 {
@@ -64,7 +64,7 @@ func TestAPauseLastsFromTheFirstFailureToTheNextSuccess(t *testing.T) {
 	assert.Equal(t, ms(150), o.Gap.Duration)
 }
 
-func TestAChecksumOfTheServerIsHeldAgainstWhatWasRead(t *testing.T) {
+func TestAChecksumOfTheServerIsComparedWithTheRowsRead(t *testing.T) {
 	c := contents{balances: map[int]int64{0: balance, 1: balance}, number: 2, total: 2 * balance, count: 3, sum: 9, serverCount: 3, serverSum: 9}
 	assert.Empty(t, c.judge(2))
 	c.serverSum = 8

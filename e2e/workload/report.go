@@ -94,7 +94,7 @@ type Failure struct {
 
 // Pause is a time without a success.
 type Pause struct {
-	// Session and its Kind, nobody's in particular for a gap.
+	// Session and its Kind, none in particular for a gap.
 	Session int    `json:"session"`
 	Kind    string `json:"kind,omitempty"`
 	// Began and Took say when.

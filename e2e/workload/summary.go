@@ -43,7 +43,7 @@ func (s seen) pauses() []pause {
 	return out
 }
 
-// gaps returns the times between two successes, whoever's they are.
+// gaps returns the times between two successes, of any session.
 func (s seen) gaps() []interval {
 	var out []interval
 	last := time.Duration(0)

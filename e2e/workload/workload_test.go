@@ -96,7 +96,7 @@ func TestAHealthyDatabaseLosesNothing(t *testing.T) {
 	assert.Equal(t, []string{"the server knows no ADMIN CHECK TABLE"}, report.Notes)
 }
 
-func TestWhatADatabaseDoesWrongIsFound(t *testing.T) {
+func TestErrorsOfADatabaseAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		// does is what goes wrong, by an own statement.
 		does, says string
@@ -107,7 +107,7 @@ func TestWhatADatabaseDoesWrongIsFound(t *testing.T) {
 		"a booked transfer is gone":          {"DELETE FROM transfers WHERE writer = 4 AND seq = 1", "row (4, 1) of transfers was acknowledged and is not there", 1},
 		"a row is there twice":               {"INSERT INTO numbers SELECT * FROM numbers WHERE writer = 1 AND seq = 1", "row (1, 1) of numbers is there more than once", 0},
 		"a transfer is booked twice":         {"INSERT INTO transfers SELECT * FROM transfers WHERE writer = 4 AND seq = 1", "row (4, 1) of transfers is there more than once", 0},
-		"a row of nobody is there":           {"INSERT INTO numbers VALUES (77, 1, 'x')", "row (77, 1) of numbers is there and was never sent", 0},
+		"a row of no session is there":       {"INSERT INTO numbers VALUES (77, 1, 'x')", "row (77, 1) of numbers is there and was never sent", 0},
 		"a row of the future is there":       {"INSERT INTO numbers VALUES (1, 1000000, 'x')", "row (1, 1000000) of numbers is there and was never sent", 0},
 		"a row says something else":          {"UPDATE numbers SET content = 'x' WHERE writer = 1 AND seq = 1", `row (1, 1) of numbers says "x"`, 0},
 		"a transfer says something else":     {"UPDATE transfers SET amount = 1000 WHERE writer = 4 AND seq = 1", "row (4, 1) of transfers says 1000 from", 0},
@@ -288,7 +288,7 @@ func TestTheLoginIsAskedForBeforeEachConnection(t *testing.T) {
 	assert.NoError(t, finish(t, run).Bad())
 }
 
-func TestAWorkloadThatCannotBeIsRefused(t *testing.T) {
+func TestAnInvalidWorkloadIsRefused(t *testing.T) {
 	login := at("127.0.0.1:1")
 	for says, c := range map[string]workload.Config{
 		"needs a login":        {},

@@ -14,7 +14,7 @@ import (
 )
 
 // What neither was changed nor is desired differently is compared once.
-func TestWhatNeededNoWriteIsNotComparedAgain(t *testing.T) {
+func TestAnObjectThatNeededNoWriteIsNotComparedAgain(t *testing.T) {
 	group := func(change func(*v1alpha1.TiKVGroup)) *v1alpha1.TiKVGroup {
 		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: "10", Generation: 3, Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}, Finalizers: []string{"f"}}}
 		g.Spec.Replicas = ptr.To[int32](3)

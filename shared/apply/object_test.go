@@ -149,7 +149,7 @@ func TestAPodIsWrittenAsAWhole(t *testing.T) {
 	}
 }
 
-func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
+func TestAFieldThatIsNotAppliedIsKeptAsOthersHaveIt(t *testing.T) {
 	namespace := controlplane.CreateNamespace(t, api)
 	ctx := t.Context()
 	group := func(replicas *int32, version string) *v1alpha1.TiDBGroup {
@@ -276,7 +276,7 @@ func TestStatusHasOneOwnerPerPart(t *testing.T) {
 	assert.Error(t, err, "a status brings nothing back to life")
 }
 
-func TestAStatusThatIsOutdatedTakesNothingBack(t *testing.T) {
+func TestAnOutdatedStatusDoesNotOverwriteANewerOne(t *testing.T) {
 	ctx := t.Context()
 	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: controlplane.CreateNamespace(t, api)}}
 	g.Spec.Version = "v8.5.7"

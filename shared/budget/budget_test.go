@@ -16,7 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
 
-func TestADrainMayTakeOneStoreOfAClusterAndNoneBesideTheOperators(t *testing.T) {
+func TestADrainMayStopOneStoreButNoneBesideADisruption(t *testing.T) {
 	group := func(name string, replicas int32) *v1alpha1.TiKVGroup {
 		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 		g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(replicas)
@@ -29,7 +29,7 @@ func TestADrainMayTakeOneStoreOfAClusterAndNoneBesideTheOperators(t *testing.T) 
 		lost   bool
 		stay   int
 	}{
-		"nobody is disrupted":                          {"", false, 4},
+		"nothing is disrupted":                         {"", false, 4},
 		"a store is disrupted":                         {v1alpha1.KindTiKVGroup, false, 5},
 		"a store that is gone is not":                  {v1alpha1.KindTiKVGroup, true, 4},
 		"PD is disrupted, which is nothing to a store": {v1alpha1.KindPDGroup, false, 4},
@@ -48,7 +48,7 @@ func TestADrainMayTakeOneStoreOfAClusterAndNoneBesideTheOperators(t *testing.T) 
 
 // P1: Kubernetes counts pods that are ready. What PD misses, and what is there beyond
 // spec.replicas, is added to those that have to stay.
-func TestADrainTakesNobodyBesideAStoreThatPDMisses(t *testing.T) {
+func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 	ready := []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue}}
 	for name, c := range map[string]struct {
 		replicas int32

@@ -18,8 +18,8 @@ func tikvGroup(allowed ...string) *v1alpha1.TiKVGroup {
 	return g
 }
 
-// A name that is not in the list locks whoever has it out, from the first restart on.
-func TestSEC01ACertificateWhoseNameIsNotLetInIsNamedBeforeARestart(t *testing.T) {
+// A client whose name is not in the list is refused from the first restart on.
+func TestSEC01ACertificateWithoutAnAllowedNameIsReportedBeforeARestart(t *testing.T) {
 	ca := authority(t)
 	secret := func(name, common string, sans ...string) Secret {
 		return Secret{Name: name, Data: data(t, ca, pki.Leaf{Names: sans, Common: common})}
@@ -80,7 +80,7 @@ func TestSEC01MembersAreNotRestartedWhileOthersMayShowFormerNames(t *testing.T) 
 	assert.Zero(t, left, "anybody may connect")
 }
 
-func TestSEC01WhatIsMadeHasTheFirstNameOfPD(t *testing.T) {
+func TestSEC01AGeneratedCertificateHasPDsFirstAllowedName(t *testing.T) {
 	pd := pdGroup(&v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}})
 	names := func() map[string]string {
 		out := map[string]string{}

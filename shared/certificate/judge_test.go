@@ -66,7 +66,7 @@ func TestSEC01TheNamesOfSecretsAreThoseOfTiDBOperator(t *testing.T) {
 	assert.Equal(t, Secrets{}, SecretsFor(pdGroup(nil), pdGroup(nil)), "nothing is read without TLS")
 }
 
-func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
+func TestSEC01TheDefectOfAnInvalidSecretIsNamed(t *testing.T) {
 	ca, other := authority(t), authority(t)
 	good, client := data(t, ca, pki.Leaf{Names: sans()}), data(t, ca, pki.Leaf{})
 	with := func(key string, value []byte) map[string][]byte {
@@ -98,8 +98,8 @@ func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
 		"expired, the client":  {Secret{Data: good}, Secret{Data: data(t, ca, pki.Leaf{From: now.Add(-2 * time.Hour), Until: now.Add(-time.Hour)})}, "Secret basic-cluster-client-secret, key tls.crt: it expired at"},
 		"a name is missing":    {Secret{Data: data(t, ca, pki.Leaf{Names: sans()[1:]})}, Secret{Data: client}, "its subject alternative names lack basic-pd.shop.svc"},
 		"a pod is missing":     {Secret{Data: data(t, ca, pki.Leaf{Names: append(sans()[:2:2], "basic-pd-0.basic-pd-peer.shop.svc")})}, Secret{Data: client}, "lack basic-pd-1.basic-pd-peer.shop.svc"},
-		"it may serve nobody":  {Secret{Data: only(x509.ExtKeyUsageClientAuth)}, Secret{Data: client}, "its extended key usage lacks server auth"},
-		"it may ask nobody":    {Secret{Data: only(x509.ExtKeyUsageServerAuth)}, Secret{Data: client}, "its extended key usage lacks client auth"},
+		"it may not serve":     {Secret{Data: only(x509.ExtKeyUsageClientAuth)}, Secret{Data: client}, "its extended key usage lacks server auth"},
+		"it may not ask":       {Secret{Data: only(x509.ExtKeyUsageServerAuth)}, Secret{Data: client}, "its extended key usage lacks client auth"},
 		"a client that cannot": {Secret{Data: good}, Secret{Data: only(x509.ExtKeyUsageServerAuth)}, "Secret basic-cluster-client-secret, key tls.crt: its extended key usage lacks client auth"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
 	}
 }
 
-func TestSEC01PodsThatThereAreNeedTheirNames(t *testing.T) {
+func TestSEC01ACertificateMustNameTheExistingPods(t *testing.T) {
 	ca := authority(t)
 	pd := pdGroup(&v1alpha1.PDTLS{})
 	s := SecretsFor(pd, pd)
@@ -198,14 +198,14 @@ func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 		pd    *v1alpha1.PDGroup
 		says  string
 	}{
-		"neither":                  {tidbGroup(nil), plain, ""},
-		"nobody to compare with":   {tidbGroup(nil), nil, ""},
-		"itself":                   {plain, plain, ""},
-		"the group alone":          {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: leave it out here"},
-		"PD runs without it still": {tidbGroup(&v1alpha1.TiDBTLS{}), scheme(pdGroup(&v1alpha1.PDTLS{}), v1alpha1.SchemeHTTP), "spec.tls: it was changed, and pods of PDGroup basic-pd that were started before still run: set spec.suspended to true"},
-		"PD runs with it still":    {tidbGroup(nil), scheme(pdGroup(nil), v1alpha1.SchemeHTTPS), "spec.tls: it was changed"},
-		"on its way":               {suspended(tidbGroup(nil)), scheme(pdGroup(nil), v1alpha1.SchemeHTTPS), ""},
-		"the PDGroup alone":        {tidbGroup(nil), secured, "spec.tls: PDGroup basic-pd has it, so that PD would not be understood: add it here"},
+		"neither":                    {tidbGroup(nil), plain, ""},
+		"no PDGroup to compare with": {tidbGroup(nil), nil, ""},
+		"itself":                     {plain, plain, ""},
+		"the group alone":            {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: leave it out here"},
+		"PD runs without it still":   {tidbGroup(&v1alpha1.TiDBTLS{}), scheme(pdGroup(&v1alpha1.PDTLS{}), v1alpha1.SchemeHTTP), "spec.tls: it was changed, and pods of PDGroup basic-pd that were started before still run: set spec.suspended to true"},
+		"PD runs with it still":      {tidbGroup(nil), scheme(pdGroup(nil), v1alpha1.SchemeHTTPS), "spec.tls: it was changed"},
+		"on its way":                 {suspended(tidbGroup(nil)), scheme(pdGroup(nil), v1alpha1.SchemeHTTPS), ""},
+		"the PDGroup alone":          {tidbGroup(nil), secured, "spec.tls: PDGroup basic-pd has it, so that PD would not be understood: add it here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := SecretsFor(c.group, c.pd).Judge(c.group, c.pd, nil, now)
@@ -231,7 +231,7 @@ func TestSEC01TheStatusTellsWhenCertificatesExpire(t *testing.T) {
 }
 
 // Signatures are verified once, and what was verified ends all the same.
-func TestSEC01WhatWasVerifiedOnceIsGoodUntilItsCAEnds(t *testing.T) {
+func TestSEC01AVerifiedCertificateIsTrustedUntilItsCAExpires(t *testing.T) {
 	ca := authority(t) // it has nine days
 	pd := pdGroup(&v1alpha1.PDTLS{})
 	s := SecretsFor(pd, pd)
@@ -256,7 +256,7 @@ func TestSEC01WhatWasVerifiedOnceIsGoodUntilItsCAEnds(t *testing.T) {
 	assert.LessOrEqual(t, len(member.proofs.known), mostProofs)
 }
 
-func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
+func TestSEC01AnExpiryIsReportedInTheLastTenthOfTheLifetime(t *testing.T) {
 	ca := authority(t) // it has nine days of eighteen
 	pd := pdGroup(&v1alpha1.PDTLS{})
 	for name, c := range map[string]struct {
@@ -287,7 +287,7 @@ func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
 	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.DescribeExpiry(pd, pd, now), "what is not there does not end")
 }
 
-func TestSEC01AGroupWhoseCertificateEndsSoonIsLookedAtMoreOften(t *testing.T) {
+func TestSEC01AGroupIsReconciledMoreOftenWhenItsCertificateExpiresSoon(t *testing.T) {
 	ends := func(in ...time.Duration) (out []v1alpha1.CertificateStatus) {
 		for _, left := range in {
 			out = append(out, v1alpha1.CertificateStatus{NotAfter: metav1.NewTime(now.Add(left))})

@@ -36,7 +36,7 @@ func TestSEC01ASecretIsParsedOnceForAReconcile(t *testing.T) {
 	s, pd := held(t, true)
 	require.True(t, reconciled(s, pd))
 	s.Member.Data, s.Client.Data = map[string][]byte{v1alpha1.TLSKeyCA: nil}, map[string][]byte{v1alpha1.TLSKeyCA: nil}
-	assert.True(t, reconciled(s, pd), "nobody parses what was parsed")
+	assert.True(t, reconciled(s, pd), "what was parsed is not parsed again")
 }
 
 // A reconcile of a PDGroup, with Secrets that were parsed where they were read, and without.

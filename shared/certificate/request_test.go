@@ -49,7 +49,7 @@ func cluster(pd *v1alpha1.PDGroup) []v1alpha1.Group {
 }
 
 // What is asked for is what Judge asks of a user's: one source of names and usages.
-func TestSEC01WhatIsAskedForPassesTheJudge(t *testing.T) {
+func TestSEC01ARequestedCertificateIsAccepted(t *testing.T) {
 	pd := madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
 	groups := cluster(pd)
 	ca, secrets := authority(t), map[string]map[string][]byte{}
@@ -101,7 +101,7 @@ func TestSEC01SecretsOfTheClusterBelongToThePDGroup(t *testing.T) {
 	}
 }
 
-func TestSEC01ASecretThatIsNamedIsAPersons(t *testing.T) {
+func TestSEC01ASecretThatTheSpecNamesBelongsToAUser(t *testing.T) {
 	pd := madeBy(v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "ca"}})
 	pd.Spec.TLS.SecretName, pd.Spec.TLS.ClientSecretName = "mine", "mine-too"
 	tidb := tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{SecretName: "public"}})
@@ -115,7 +115,7 @@ func TestSEC01ASecretThatIsNamedIsAPersons(t *testing.T) {
 	assert.Empty(t, Requests(pdGroup(nil), []v1alpha1.Group{pdGroup(nil)}))
 }
 
-func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
+func TestSEC01TheSignerIsNamedWhileASecretIsMissing(t *testing.T) {
 	pd := madeBy(v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "corp", Kind: "ClusterIssuer"}})
 	s := SecretsFor(pd, pd)
 	o := s.Judge(pd, pd, nil, now)
@@ -131,7 +131,7 @@ func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, o.Reason)
 	assert.Equal(t, "Secret basic-pd-cluster-secret does not exist yet: cert-manager says no", o.Message)
 	s.Member.Refused = true
-	assert.Contains(t, s.Judge(pd, pd, nil, now).Message, "install them with components/tls ", "nobody else can help")
+	assert.Contains(t, s.Judge(pd, pd, nil, now).Message, "install them with components/tls ", "the operator lacks the right")
 
 	pd = madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
 	s = SecretsFor(pd, pd)
@@ -168,7 +168,7 @@ func TestSEC01TwoAuthoritiesInOneSecretAreBothTrusted(t *testing.T) {
 	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
 }
 
-func TestSEC01ATidbClusterHandsToItsPDGroupWhoSigns(t *testing.T) {
+func TestSEC01ATidbClusterPassesTheSignerToItsPDGroup(t *testing.T) {
 	spec := &v1alpha1.TidbClusterSpec{TLS: &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "corp"}}}}
 	pd, _ := v1alpha1.LookupComponent(v1alpha1.KindPDGroup)
 	source := func() v1alpha1.CertificateSource {
@@ -200,7 +200,7 @@ func TestSEC01MembersDoNotStartBetweenTwoAuthorities(t *testing.T) {
 	status := s.Statuses(now)
 	assert.Equal(t, s.Trust(), status[0].Trust)
 	s.Member.Data = data(t, before, pki.Leaf{Names: sans()})
-	assert.Equal(t, was, s.Trust(), "a renewed certificate of the same CA restarts nobody")
+	assert.Equal(t, was, s.Trust(), "a renewed certificate of the same CA restarts no member")
 }
 
 // One table of names is asked for and judged by.

@@ -86,7 +86,7 @@ func TestTheTransitionTimeFollowsTheStatusAlone(t *testing.T) {
 	assert.Zero(t, third.Get(v1alpha1.ConditionStalled))
 }
 
-func TestTheListIsInTheOrderOfTheTable(t *testing.T) {
+func TestConditionsAreInTheOrderOfTheTable(t *testing.T) {
 	set := conditions.New(nil, 3, clock())
 	set.MarkTrue(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumHealthy, "x")
 	set.MarkTrue(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "x")
@@ -120,7 +120,7 @@ func TestALongMessageHasWholeCommandsOnly(t *testing.T) {
 	assert.True(t, strings.HasSuffix(message, first+"or consent: ..."), message)
 }
 
-func TestTransitionsAreWhatAUserWantsToHear(t *testing.T) {
+func TestOnlyTransitionsThatMatterToAUserAreListed(t *testing.T) {
 	put := func(status metav1.ConditionStatus, kind, reason string) func(*conditions.Set) {
 		return func(s *conditions.Set) { s.SetCondition(kind, status, reason, "m") }
 	}

@@ -96,8 +96,8 @@ func TestSEC01AClusterWithoutTLSReadsNoSecret(t *testing.T) {
 	assert.Nil(t, (*credentials.Store)(nil).TLSForMembers(s.kv))
 }
 
-// Whoever waits for a Secret is not kept waiting by what was read before.
-func TestSEC01ASecretThatWasNotThereIsReadAgainSoon(t *testing.T) {
+// That a Secret was missing is not remembered for long: a member may wait for it.
+func TestSEC01AMissingSecretIsReadAgainSoon(t *testing.T) {
 	s := newStage()
 	s.observe(t)
 	look := func(after time.Duration) int {
@@ -114,12 +114,12 @@ func TestSEC01ASecretThatWasNotThereIsReadAgainSoon(t *testing.T) {
 	assert.Equal(t, 1, look(time.Second), "what is there is kept for longer")
 }
 
-func TestSEC01TheClientCertificateIsTakenAgainWhenItsSecretChanges(t *testing.T) {
+func TestSEC01TheClientCertificateIsReloadedWhenItsSecretChanges(t *testing.T) {
 	s := newStage()
 	s.observe(t)
 	_, err := s.store.TLSForPD(s.key())
 	require.ErrorContains(t, err, "a-cluster-client-secret", "nothing is sent in the clear")
-	assert.Empty(t, s.store.TLSForMembers(s.kv).RootCAs.Subjects(), "nobody is trusted") //nolint:staticcheck // of a pool of no system
+	assert.Empty(t, s.store.TLSForMembers(s.kv).RootCAs.Subjects(), "no authority is trusted") //nolint:staticcheck // of a pool of no system
 
 	s.data["a-cluster-client-secret"] = leaf(t)
 	s.observe(t)
@@ -159,7 +159,7 @@ func TestSEC01TheClientCertificateIsTakenAgainWhenItsSecretChanges(t *testing.T)
 	assert.Nil(t, gone, "another PDGroup of the name")
 }
 
-func TestSEC01WhatIsReadIsNotAskedForAgainAtOnce(t *testing.T) {
+func TestSEC01ASecretThatWasReadIsNotReadAgainAtOnce(t *testing.T) {
 	s := newStage()
 	s.observe(t)
 	asked := s.asked
@@ -258,10 +258,10 @@ func TestSEC01AGroupAtRestIsWokenWhenItsSecretsChange(t *testing.T) {
 	s.now = s.now.Add(3 * certificate.ReviewAgain)
 	s.asked = 0
 	quiet("the groups are gone")
-	assert.Zero(t, s.asked, "nobody asks for them")
+	assert.Zero(t, s.asked, "no Secret is read for them")
 }
 
-func TestSEC01AGroupIsWokenByWhatAnotherHadReadForIt(t *testing.T) {
+func TestSEC01AGroupIsWokenByASecretThatAnotherGroupHasRead(t *testing.T) {
 	s := newStage()
 	pd, kv := s.store.Changes(v1alpha1.KindPDGroup), s.store.Changes(v1alpha1.KindTiKVGroup)
 	for _, read := range []struct {

@@ -24,9 +24,9 @@ type leased struct{ componenttest.Removable }
 
 func (leased) NeedsLease(component.Disruption) bool { return true }
 
-// KV-15: whoever takes the Lease from a store that is gone has PD let it and its
-// batch lead again first. Nobody else would know of it later.
-func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.T) {
+// KV-15: before the Lease is taken from a store that is gone, PD is told to let it and its
+// batch lead again first. Later nothing records the eviction.
+func TestKV15TheLeaseOfALostStoreIsTakenOnlyAfterPDLetsItLead(t *testing.T) {
 	stop := func(id, pod string) component.Call {
 		return component.Call{Verb: component.StopEvictingLeaders, Target: id, Instance: pod}
 	}
@@ -43,11 +43,11 @@ func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.
 			s.PD.EvictLeader = []string{"4", "5", "6"}
 			s.Lease.Batch = []lease.BatchMember{{Instance: "kv-2"}}
 		}, []component.Call{stop("4", "kv-1"), stop("5", "kv-2")}, false},
-		"somebody else's": {flash, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"5", "6"} }, nil, true},
+		"another store's": {flash, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"5", "6"} }, nil, true},
 		"the holder was no store": {flash, func(s *observation.Snapshot) {
 			s.PD.EvictLeader, s.Lease.Holder.Kind = []string{"4"}, v1alpha1.KindPDGroup
 		}, nil, true},
-		"nobody holds it": {flash, func(s *observation.Snapshot) {
+		"the Lease has no holder": {flash, func(s *observation.Snapshot) {
 			s.PD.EvictLeader, s.Lease, s.HolderLost = []string{"4"}, lease.State{}, false
 		}, nil, true},
 		"PD is silent":                 {flash, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
@@ -78,7 +78,7 @@ func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.
 }
 
 // The order that lets a store lead again is not kept back until it does.
-func TestKV15WhatPDStillHasToBeToldIsNotWaitedForFirst(t *testing.T) {
+func TestKV15TheOrderToLetAStoreLeadNeedsNoRecheck(t *testing.T) {
 	s := observation.Snapshot{HolderLost: true, Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1"}}}
 	s.PD.Stores = []pd.Store{{ID: "4", Address: "kv-1.kv-peer.ns.svc:20160"}}
 	for _, evicts := range []bool{false, true} {

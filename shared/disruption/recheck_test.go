@@ -62,7 +62,7 @@ func (c led) Recover(*v1alpha1.Instance, lease.State) component.Preparation {
 	return component.Preparation{Ready: c.view.Leader != ""}
 }
 
-func TestWhatCannotBeTakenBackRestsOnWhatPDSaysNow(t *testing.T) {
+func TestAnIrreversibleStepRequiresAFreshAnswerOfPD(t *testing.T) {
 	a := &v1alpha1.Instance{}
 	a.Name = "a"
 	then := led{view: pd.View{Leader: "b"}}

@@ -42,16 +42,16 @@ func TestADeletedMemberIsRestartedStepByStep(t *testing.T) {
 		mark     bool
 		released bool
 	}{
-		"the Lease is taken, and says that somebody comes back": {instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(1, "old"))}, holder: "old", leaders: 7, returns: "kv"},
+		"the Lease is taken, and says that a member comes back": {instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(1, "old"))}, holder: "old", leaders: 7, returns: "kv"},
 		"with the Lease and made safe it may go":                {lease: held("old", "kv"), instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.MarkRestarting(instancetest.Instance(1, "old")))}, mark: true, released: true},
 		"one that held the Lease already has it say so first":   {lease: held("old", ""), instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.MarkRestarting(instancetest.Instance(1, "old")))}, holder: "old", since: since, leaders: 9, returns: "kv", mark: true},
-		"while it goes nobody else is disrupted":                {lease: held("old", "kv"), instances: []*v1alpha1.Instance{let, instancetest.MarkDeleted(instancetest.Instance(2, "two"))}},
+		"while it goes no other member is disrupted":            {lease: held("old", "kv"), instances: []*v1alpha1.Instance{let, instancetest.MarkDeleted(instancetest.Instance(2, "two"))}},
 		"when it is gone neither":                               {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(2, "two"))}},
 		"who comes is marked":                                   {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.Instance(1, "new"), instancetest.MarkDeleted(instancetest.Instance(2, "two"))}, mark: true},
 		"and gets the Lease then":                               {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.MarkRestarting(instancetest.Instance(1, "new")), instancetest.MarkDeleted(instancetest.Instance(2, "two"))}, holder: "new", since: since, leaders: 9, mark: true},
 		"who is deleted again likewise":                         {lease: held("old", "kv"), change: gone, instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.MarkRestarting(instancetest.Instance(1, "new")))}, holder: "new", since: since, leaders: 9, returns: "kv", mark: true},
 		"and recovers with it":                                  {lease: held("new", ""), instances: []*v1alpha1.Instance{instancetest.MarkRestarting(instancetest.Instance(1, "new")), instancetest.MarkDeleted(instancetest.Instance(2, "two"))}, mark: true},
-		"nobody comes where a claim is retired": {lease: held("old", "kv"), gives: true, change: func(s *observation.Snapshot) {
+		"no member is made where a claim is retired": {lease: held("old", "kv"), gives: true, change: func(s *observation.Snapshot) {
 			s.HolderRecreated, s.RetiredSlots = true, map[int32]bool{1: true}
 		}},
 		"a holder of another group is that group's": {lease: held("old", "kv2"), change: gone, instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(2, "two"))}},

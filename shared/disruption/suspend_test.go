@@ -22,12 +22,12 @@ func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
 		component   component.Component
 		gives       bool
 	}{
-		"its pod is gone":                      {"uid", "", false, componenttest.Clean{}, true},
-		"its pod still runs":                   {"uid", "pod", false, componenttest.Clean{}, false},
-		"something is still to be taken back":  {"uid", "", false, componenttest.ToUndo{}, false},
-		"PD says nothing":                      {"uid", "", true, componenttest.Clean{}, false},
-		"another group's member holds it":      {"other", "", false, componenttest.Clean{}, false},
-		"nobody holds it, and nobody gives it": {"", "", false, componenttest.Clean{}, false},
+		"its pod is gone":                         {"uid", "", false, componenttest.Clean{}, true},
+		"its pod still runs":                      {"uid", "pod", false, componenttest.Clean{}, false},
+		"something is still to be taken back":     {"uid", "", false, componenttest.ToUndo{}, false},
+		"PD says nothing":                         {"uid", "", true, componenttest.Clean{}, false},
+		"another group's member holds it":         {"other", "", false, componenttest.Clean{}, false},
+		"it has no holder, and is not given back": {"", "", false, componenttest.Clean{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := instancetest.Instance(1, "uid")

@@ -39,9 +39,9 @@ func (r *refusing) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 	return apierrors.NewForbidden(schema.GroupResource{}, "", nil)
 }
 
-// P3, P7, S M11: what somebody else has under a name of ours is not written to, and is
+// P3, P7, S M11: another owner's object under a name of ours is not written to, and is
 // named.
-func TestNothingOfAStrangerIsTakenOver(t *testing.T) {
+func TestObjectsOfAnotherOwnerAreNotTakenOver(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", UID: "b-uid"}}
 	g.Spec.PDGroup.Name = "a"
 	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a-uid"}}

@@ -16,7 +16,7 @@ import (
 )
 
 // GRP-06: of an edit of all groups the last kind's may be seen last.
-func TestAGroupLooksWhoElseIsSuspendedBeforeItStops(t *testing.T) {
+func TestAGroupChecksTheOrderOfSuspensionBeforeItStops(t *testing.T) {
 	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", Namespace: "ns"}}
 	pd.Spec.Suspended = true
 	runs := instancetest.Instance(1, "uid")
@@ -28,9 +28,9 @@ func TestAGroupLooksWhoElseIsSuspendedBeforeItStops(t *testing.T) {
 		plan      planning.Plan
 		end       step.Kind
 	}{
-		"another one is to stop first":          {true, plan, step.KindAfter},
-		"the others are to run":                 {false, plan, step.KindDone},
-		"nobody is suspended who is not so yet": {true, planning.Plan{Instances: []planning.InstanceChange{{Live: stops, Desired: stops}}}, step.KindDone},
+		"another one is to stop first":                    {true, plan, step.KindAfter},
+		"the others are to run":                           {false, plan, step.KindDone},
+		"no member is to be suspended that is not so yet": {true, planning.Plan{Instances: []planning.InstanceChange{{Live: stops, Desired: stops}}}, step.KindDone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 )
 
-func TestNobodyIsAskedWhetherAnOperatorRunsBeforeItHadTime(t *testing.T) {
+func TestAnOperatorIsNotCalledOverdueBeforeItHadTime(t *testing.T) {
 	w, start := &gate.Waits{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	after := func(d time.Duration, generation, said int64) bool {
 		pd := pdGroup(generation, said, metav1.ConditionTrue)

@@ -24,7 +24,7 @@ func TestNewMembersCountForTheCanary(t *testing.T) {
 		made []bool // at the new revision
 		take bool
 	}{
-		"nobody may have it":                          {0, []bool{false, false, false}, false},
+		"no member may have it":                       {0, []bool{false, false, false}, false},
 		"the first is the one that is restarted":      {1, []bool{false, false, false}, true},
 		"and then as many new members as may have it": {2, []bool{true, false, false}, true},
 		"all may": {9, []bool{true, true, true}, true},

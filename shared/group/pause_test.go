@@ -19,7 +19,7 @@ import (
 )
 
 // A pause in the middle of something: nothing is done, and what is said is true.
-func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
+func TestAPausedGroupSaysWhatItWouldDoAndGivesTheLeaseBack(t *testing.T) {
 	recovering := step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, "store 4 of Instance kv-1 will lead again")
 	for name, c := range map[string]struct {
 		plan    planning.Plan
@@ -46,7 +46,7 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 			Disruptions: planning.Disruptions{Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-1"}}}, Outcome: recovering,
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: store 4 of Instance kv-1 will lead again"},
 		"one that comes back by itself is waited for": {planning.Plan{Outcome: recovering}, false, v1alpha1.ReasonRecovering, recovering.Message},
-		"nobody is said to have left": {planning.Plan{
+		"no member is said to have left": {planning.Plan{
 			Disruptions: planning.Disruptions{Drained: map[string]bool{"kv-1": true}, Waiting: map[string]string{"kv-2": "soon"}}, Notes: []string{"remove kv-1"}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: remove kv-1"},
 		"the Lease is not taken": {planning.Plan{Disruptions: planning.Disruptions{Lease: planning.LeaseChange{Take: &component.Disruption{Instance: instancetest.Instance(1, "a")}}}, Notes: []string{"take the Lease"}, Outcome: step.Done()},

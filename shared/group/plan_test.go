@@ -40,7 +40,7 @@ func (c swept) UndoPreparation(i *v1alpha1.Instance) []component.Call {
 }
 
 // KV-15: the last answer of PD may be older than the last order to it.
-func TestAMarkGoesWhenPDSaysNowThatNothingIsLeft(t *testing.T) {
+func TestAMarkIsRemovedOnlyAfterPDConfirmsThatNothingIsLeft(t *testing.T) {
 	begun := pd.View{EvictLeader: []string{"1"}}
 	for name, c := range map[string]struct {
 		kind string
@@ -76,7 +76,7 @@ func TestAMarkGoesWhenPDSaysNowThatNothingIsLeft(t *testing.T) {
 
 // P11: a group made again under its name is not what its spec asks for while
 // Instances of the former one fill its slots, whether they are leaving already or not.
-func TestInstancesOfAFormerGroupStandInTheWay(t *testing.T) {
+func TestInstancesOfAFormerGroupBlockANewOne(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns", UID: "new"}}
 	g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(int32(1))
 	r := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}}

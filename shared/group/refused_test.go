@@ -41,9 +41,9 @@ func (recovering) Allows(component.Disruption) verdict.Verdict {
 func (recovering) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
 // P7, P5: a member that was permitted to stop, and whose pod is left running by the
-// instance operator, keeps the Lease only as long as somebody asks for the restart and
+// instance operator, keeps the Lease only as long as a user asks for the restart and
 // it may come. Until then it keeps it, also when it would not be safe to begin now: P1.
-func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
+func TestAMemberThatMayStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 	type scene struct {
 		i *v1alpha1.Instance
 		s *observation.Snapshot
@@ -74,18 +74,18 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 		withdrawn bool
 		given     bool
 	}{
-		"its replacement is refused, and nobody asks":          {[]func(scene){byStop, rejected}, true, false},
+		"its replacement is refused, and no user asks":         {[]func(scene){byStop, rejected}, true, false},
 		"and who asked by an annotation still does":            {[]func(scene){byStop, rejected, annotated}, false, false},
-		"and somebody asks once more":                          {[]func(scene){byStop, says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonRestartPending), annotated, func(c scene) { c.i.Annotations[v1alpha1.AnnotationRestart] = "again" }}, false, false},
+		"and a user asks once more":                            {[]func(scene){byStop, says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonRestartPending), annotated, func(c scene) { c.i.Annotations[v1alpha1.AnnotationRestart] = "again" }}, false, false},
 		"and its node is still cordoned":                       {[]func(scene){byStop, rejected, func(c scene) { c.s.Cordoned = map[string]bool{"n": true} }}, false, false},
 		"which is said of an older version of it":              {[]func(scene){byStop, rejected, older}, false, false},
 		"the stop has been taken back":                         {[]func(scene){says(v1alpha1.ConditionUpToDate, "True", ""), says(v1alpha1.ConditionReady, "True", "")}, false, true},
-		"the stop has been taken back, and nobody has said so": {[]func(scene){says(v1alpha1.ConditionUpToDate, "True", ""), says(v1alpha1.ConditionReady, "True", ""), older}, false, false},
+		"the stop has been taken back, and no status says so":  {[]func(scene){says(v1alpha1.ConditionUpToDate, "True", ""), says(v1alpha1.ConditionReady, "True", ""), older}, false, false},
 		"it stopped all the same":                              {[]func(scene){says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonPodTerminating), says(v1alpha1.ConditionReady, "False", v1alpha1.ReasonPodTerminating)}, false, false},
 		"it is about to be stopped":                            {[]func(scene){byStop, says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonRestartPending), says(v1alpha1.ConditionReady, "True", "")}, false, false},
 		"the replacement of an edit is refused":                {[]func(scene){byEdit, rejected}, false, false},
 		"its claim is being deleted":                           {[]func(scene){byStop, terminating}, false, true},
-		"its claim is being deleted, though somebody asks":     {[]func(scene){byStop, terminating, annotated}, false, true},
+		"its claim is being deleted, though a user asks":       {[]func(scene){byStop, terminating, annotated}, false, true},
 		"its claim is being deleted after an edit":             {[]func(scene){byEdit, terminating}, false, true},
 		"which is said of the version before the edit":         {[]func(scene){byEdit, terminating, older}, false, false},
 		"its claim is being deleted, and its pod not ready":    {[]func(scene){byStop, terminating, func(c scene) { c.i.Status.Conditions[0].Status = "False" }}, false, false},

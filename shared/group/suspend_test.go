@@ -47,7 +47,7 @@ func TestARecreatedMemberThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing
 	}
 
 	s.RetiredSlots = map[int32]bool{2: true}
-	assert.True(t, planned(componenttest.Clean{}).Lease.Release, "nobody comes in the slot of a retired claim")
+	assert.True(t, planned(componenttest.Clean{}).Lease.Release, "no member is made in the slot of a retired claim")
 	s.RetiredSlots = nil
 
 	recreated := plain(instancetest.Instance(2, "new"))
@@ -63,7 +63,7 @@ func TestARecreatedMemberThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing
 	assert.True(t, planned(componenttest.Clean{}).Lease.Release)
 }
 
-func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
+func TestAPodThatKeepsRunningNamesTheGroupThatMustStopFirst(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	g.Spec.Suspended = true
 	i := instancetest.Instance(1, "uid")
@@ -77,7 +77,7 @@ func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
 }
 
 // P11: what holds a roll up is told of while volumes change.
-func TestAVolumeHidesNoRollThatIsHeldUp(t *testing.T) {
+func TestAVolumeChangeDoesNotHideAHeldRoll(t *testing.T) {
 	grows := step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonVolumeChanging, "it grows")
 	crashes := step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonContainerCrashing, "it crashes")
 	held := step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonUpdateHeld, "it is held")

@@ -21,7 +21,7 @@ import (
 )
 
 // P7: what all have had is not what a canary has while one that has not is being deleted.
-func TestTheCurrentRevisionIsThatOfThoseThatAreDeletedToo(t *testing.T) {
+func TestTheCurrentRevisionCountsMembersThatAreBeingDeleted(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	g.Name, g.UID = "kv", "g"
 	g.Status.CurrentRevision = "old"
@@ -40,7 +40,7 @@ func TestTheCurrentRevisionIsThatOfThoseThatAreDeletedToo(t *testing.T) {
 }
 
 // P7: nor is it what one has that has left: its pod may take forever to stop.
-func TestTheCurrentRevisionIsNotThatOfOneThatHasLeft(t *testing.T) {
+func TestTheCurrentRevisionIgnoresAMemberThatHasLeft(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
 	record := func(image string) (revision.Target, appsv1.ControllerRevision) {
 		r := component.Rendering{Inputs: image}

@@ -25,7 +25,7 @@ func instance(generation int64, put func(*conditions.Set)) *v1alpha1.Instance {
 	return i
 }
 
-func TestWhatAnInstanceSaysIsPassedOn(t *testing.T) {
+func TestAGroupPassesOnTheConditionsOfItsInstances(t *testing.T) {
 	ready := func(s *conditions.Set) {
 		s.Finish(conditions.Verdict{Serving: true, Summary: "it runs", Outcome: step.Done()})
 	}
@@ -36,7 +36,7 @@ func TestWhatAnInstanceSaysIsPassedOn(t *testing.T) {
 	}{
 		"one that is ready":              {instance(1, ready), "", true, true},
 		"one that has not seen its spec": {instance(2, ready), v1alpha1.ReasonWaitingForInstances, false, true},
-		"one that nobody looks after":    {instance(1, func(*conditions.Set) {}), v1alpha1.ReasonWaitingForInstances, false, false},
+		"one without an operator":        {instance(1, func(*conditions.Set) {}), v1alpha1.ReasonWaitingForInstances, false, false},
 		"one that is not ready, and why": {instance(1, func(s *conditions.Set) { s.MarkFalse("Ready", v1alpha1.ReasonPodPending, "x") }), v1alpha1.ReasonPodPending, false, false},
 		"one that is stalled, before that": {instance(1, func(s *conditions.Set) {
 			s.MarkFalse("Ready", v1alpha1.ReasonPodPending, "x")

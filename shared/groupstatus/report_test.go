@@ -16,7 +16,7 @@ import (
 )
 
 // P7: a size that no claim has asked for yet may be taken back.
-func TestTheStatusSaysTheMostThatAClaimAsksFor(t *testing.T) {
+func TestTheStatusShowsTheLargestRequestOfAClaim(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("9Gi")}, {Name: "log", Storage: resource.MustParse("1Gi")}}
 	says := func(instances ...*v1alpha1.Instance) []string {
@@ -26,7 +26,7 @@ func TestTheStatusSaysTheMostThatAClaimAsksFor(t *testing.T) {
 		}
 		return out
 	}
-	assert.Equal(t, []string{"data 0", "log 0"}, says(), "nobody has asked for anything")
+	assert.Equal(t, []string{"data 0", "log 0"}, says(), "no claim asks for a size")
 	assert.Equal(t, []string{"data 3Gi", "log 0"}, says(instancetest.WithVolume(0, "slow", "2Gi"), instancetest.WithVolume(1, "slow", "3Gi")))
 	unknown := instancetest.WithVolume(2, "slow", "4Gi")
 	unknown.Status.Volumes = nil

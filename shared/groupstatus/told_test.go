@@ -61,7 +61,7 @@ func TestAGroupTellsWhatAUserMustFix(t *testing.T) {
 	}
 }
 
-func TestSEC01AGroupTellsOfACertificateThatEnds(t *testing.T) {
+func TestSEC01AGroupReportsAnExpiringCertificate(t *testing.T) {
 	ca, err := pki.New(clock())
 	require.NoError(t, err)
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
@@ -77,7 +77,7 @@ func TestSEC01AGroupTellsOfACertificateThatEnds(t *testing.T) {
 	assert.Contains(t, set.Get(v1alpha1.ConditionUpToDate).Message, "kubectl -n ns edit secret kv-cluster-secret")
 }
 
-func TestSEC01ACertificateThatIsNotSignedForLongIsAMatterForAUser(t *testing.T) {
+func TestSEC01ACertificateThatStaysUnsignedNeedsAUser(t *testing.T) {
 	waits := step.Wait("Secret", time.Second, v1alpha1.ReasonWaitingForCertificate, "Issuer corp has not signed it yet")
 	for since, stalled := range map[time.Duration]bool{30 * time.Second: false, 2 * time.Minute: true} {
 		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
@@ -90,7 +90,7 @@ func TestSEC01ACertificateThatIsNotSignedForLongIsAMatterForAUser(t *testing.T) 
 	}
 }
 
-func TestAGroupTellsWhoLeadsNothing(t *testing.T) {
+func TestAGroupNamesMembersWithoutLeaders(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
 	i := instance(1, func(s *conditions.Set) {
 		s.Finish(conditions.Verdict{Serving: true, Summary: "x", Outcome: step.Done()})

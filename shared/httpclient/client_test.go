@@ -12,16 +12,16 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
-// Whoever owns a namespace must not have an operator ask somebody else for him, past
+// The owner of a namespace must not make an operator ask another server for him, past
 // the NetworkPolicies that let only operators through.
 func TestP12ARedirectIsNotFollowed(t *testing.T) {
 	reached := false
-	victim := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
-	t.Cleanup(victim.Close)
+	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	t.Cleanup(target.Close)
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			assert.Empty(t, r.Header.Get("Accept-Encoding"))
-			http.Redirect(w, r, victim.URL+"/pd/api/v1/config", status)
+			http.Redirect(w, r, target.URL+"/pd/api/v1/config", status)
 		}))
 		t.Cleanup(hostile.Close)
 		for _, method := range []string{http.MethodGet, http.MethodPost} {

@@ -28,7 +28,7 @@ func pair(t *testing.T, ca *pki.CA, names ...string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, ServerName: "pd.shop.svc"}
 }
 
-func TestSEC01ATransportTakesWhatItIsGivenForEachRequest(t *testing.T) {
+func TestSEC01ATransportUsesTheTLSConfigOfEachRequest(t *testing.T) {
 	ca, err := pki.New(time.Now())
 	require.NoError(t, err)
 	stranger, err := pki.New(time.Now())

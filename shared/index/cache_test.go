@@ -137,7 +137,7 @@ func tikv(cluster string) *v1alpha1.TiKVGroup {
 	return out
 }
 
-func TestTheTidbClustersThatAGroupMayMatterTo(t *testing.T) {
+func TestTheTidbClustersOfAGroupAreFound(t *testing.T) {
 	controlledBy := func(kind, name string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}
 	}
@@ -150,7 +150,7 @@ func TestTheTidbClustersThatAGroupMayMatterTo(t *testing.T) {
 		"of a name without a dash":       {"pd", nil, nil},
 		"of one that names it otherwise": {"pd", controlledBy(v1alpha1.KindTidbCluster, "a"), []string{"a"}},
 		"once":                           {"a-pd", controlledBy(v1alpha1.KindTidbCluster, "a"), []string{"a"}},
-		"of somebody else":               {"pd", controlledBy("Deployment", "a"), nil},
+		"of another owner":               {"pd", controlledBy("Deployment", "a"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, c.want, TidbClusters(&v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: c.group, OwnerReferences: c.owner}}))

@@ -19,7 +19,7 @@ func batchText(s lease.State) string {
 	return strings.Join(out, " ")
 }
 
-// parseBatch reads what companionsText has written, none if it was written for another
+// parseBatch reads what batchText has written, none if it was written for another
 // holder.
 func parseBatch(text string, holder lease.Holder) []lease.BatchMember {
 	fields := strings.Fields(text)

@@ -96,7 +96,7 @@ func member(kind, group, name, id, state string) *v1alpha1.Instance {
 func listTiKV() client.ObjectList { return &v1alpha1.TiKVGroupList{} }
 
 // OPS-03: which object, why, how far, and what of it holds it up.
-func TestOPS03AGroupTellsWhoItIsAndHowFarItIs(t *testing.T) {
+func TestOPS03MetricsShowTheIdentityAndProgressOfAGroup(t *testing.T) {
 	c := newCluster(t, v1alpha1.KindTiKVGroup, listTiKV, tikvGroup(),
 		member(v1alpha1.KindTiKVGroup, "basic-tikv", "basic-tikv-3", "4", pd.StateOffline),
 		member(v1alpha1.KindTiKVGroup, "basic-tikv", "basic-tikv-0", "5", "made up"),
@@ -117,7 +117,7 @@ func TestOPS03AGroupTellsWhoItIsAndHowFarItIs(t *testing.T) {
 	}, c.series(t))
 }
 
-func TestSEC01DaysUntilCertificatesExpireAreTold(t *testing.T) {
+func TestSEC01MetricsShowTheDaysUntilCertificatesExpire(t *testing.T) {
 	g := tikvGroup()
 	g.Status.Certificates = []v1alpha1.CertificateStatus{{SecretName: "a", NotAfter: metav1.NewTime(clock().Add(36 * time.Hour))}, {SecretName: "b", NotAfter: metav1.NewTime(clock().Add(-12 * time.Hour))}}
 	c := newCluster(t, v1alpha1.KindTiKVGroup, listTiKV, g)
@@ -127,7 +127,7 @@ func TestSEC01DaysUntilCertificatesExpireAreTold(t *testing.T) {
 	}, slices.DeleteFunc(c.series(t), func(s string) bool { return !strings.HasPrefix(s, "certificate") }))
 }
 
-func TestOPS03WhoIsDisruptedIsTold(t *testing.T) {
+func TestOPS03MetricsNameTheDisruptedMember(t *testing.T) {
 	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "basic-pd", Labels: map[string]string{v1alpha1.LabelUmbrella: "basic"}}}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "basic-pd-disruption"}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: ptr.To("TiKVGroup/basic-tikv-1"), AcquireTime: &metav1.MicroTime{Time: clock().Add(-90 * time.Second)}}}
@@ -148,7 +148,7 @@ func TestOPS03WhoIsDisruptedIsTold(t *testing.T) {
 	assert.Empty(t, holder())
 }
 
-func TestOPS03HowLongAClaimStaysIsTold(t *testing.T) {
+func TestOPS03MetricsShowHowLongAClaimIsRetained(t *testing.T) {
 	claim := func(name string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: name, Labels: map[string]string{v1alpha1.LabelInstance: "basic-tikv-3", v1alpha1.LabelCluster: "basic-pd"}}}
 	}
@@ -204,7 +204,7 @@ func TestEveryMetricAboutAnObjectNamesItAndIsDocumented(t *testing.T) {
 	}
 }
 
-func TestBR01TheAgeOfALogIsTold(t *testing.T) {
+func TestBR01MetricsShowTheAgeOfALogBackup(t *testing.T) {
 	log := func(name string, state v1alpha1.LogState, last *metav1.Time) *v1alpha1.LogBackup {
 		return &v1alpha1.LogBackup{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))},
@@ -219,7 +219,7 @@ func TestBR01TheAgeOfALogIsTold(t *testing.T) {
 	assert.NotContains(t, series, "log_backup_checkpoint_seconds{cluster=,kind=LogBackup,name=stopped,namespace=db}")
 }
 
-func TestBR02TheAgeOfTheLastGoodBackupIsTold(t *testing.T) {
+func TestBR02MetricsShowTheAgeOfTheLastGoodBackup(t *testing.T) {
 	schedule := func(name string, last *metav1.Time) *v1alpha1.BackupSchedule {
 		return &v1alpha1.BackupSchedule{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))},

@@ -8,7 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-func TestNamesAreTheOnesThatUsersOfTiDBKnow(t *testing.T) {
+func TestNamesAreThoseOfTiDBOperator(t *testing.T) {
 	assert.Equal(t, "basic-pd", names.Group("basic", "pd", ""))
 	assert.Equal(t, "basic-tikv-hot", names.Group("basic", "tikv", "hot"))
 	assert.Equal(t, "basic-tikv-2", names.Instance("basic-tikv", 2))

@@ -12,17 +12,17 @@ import (
 )
 
 // P5: when the holder is lost its batch is waited for, but none of it indefinitely.
-func TestWhoIsWaitedForWhenTheHolderIsLost(t *testing.T) {
+func TestTheBatchOfALostLeaseHolderIsWaitedFor(t *testing.T) {
 	group := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv"}}
 	group.Spec.Suspended = true
 	ready := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	for name, c := range map[string]struct {
-		asker  int // whose turn it is, -1 for nobody's
+		asker  int // whose turn it is, -1 for none
 		change func(*Snapshot)
 		waits  string
 	}{
 		"for one that is not back":                {0, func(*Snapshot) {}, "kv-1"},
-		"whoever asks":                            {-1, func(*Snapshot) {}, "kv-1"},
+		"if no member asks too":                   {-1, func(*Snapshot) {}, "kv-1"},
 		"not by itself":                           {1, func(*Snapshot) {}, ""},
 		"not for one that is deleted":             {0, func(s *Snapshot) { instancetest.MarkDeleted(s.Instances[1]) }, ""},
 		"not for one that is suspended":           {0, func(s *Snapshot) { s.Instances[1].Spec.Suspended = true }, ""},

@@ -9,7 +9,7 @@ import (
 )
 
 // KV-16.
-func TestWhyAPodIsStartedAgainAlthoughNothingOfItChanges(t *testing.T) {
+func TestAnAnnotationOrACordonedNodeRestartsAnUnchangedPod(t *testing.T) {
 	far, near, unknown := v1alpha1.VolumeStatus{PersistentVolume: "pv"}, v1alpha1.VolumeStatus{PersistentVolume: "pv", NodeBound: true}, v1alpha1.VolumeStatus{}
 	for name, c := range map[string]struct {
 		annotations map[string]string
@@ -17,15 +17,15 @@ func TestWhyAPodIsStartedAgainAlthoughNothingOfItChanges(t *testing.T) {
 		volumes     []v1alpha1.VolumeStatus
 		says        string
 	}{
-		"nothing":                           {says: ""},
-		"a user asks":                       {annotations: map[string]string{v1alpha1.AnnotationRestart: "now"}, says: "annotation groups.tidb.dev/restart=now"},
-		"a user has been answered":          {annotations: map[string]string{v1alpha1.AnnotationRestart: "now", v1alpha1.AnnotationRestarted: "now"}, says: ""},
-		"a user asks again":                 {annotations: map[string]string{v1alpha1.AnnotationRestart: "later", v1alpha1.AnnotationRestarted: "now"}, says: "annotation groups.tidb.dev/restart=later"},
-		"its node is cordoned":              {cordoned: true, says: "node n is cordoned"},
-		"and its volume follows":            {cordoned: true, volumes: []v1alpha1.VolumeStatus{far}, says: "node n is cordoned"},
-		"and its volume stays":              {cordoned: true, volumes: []v1alpha1.VolumeStatus{far, near}, says: ""},
-		"and nobody knows about its volume": {cordoned: true, volumes: []v1alpha1.VolumeStatus{unknown}, says: ""},
-		"its volume stays, and a user asks": {annotations: map[string]string{v1alpha1.AnnotationRestart: "now"}, cordoned: true, volumes: []v1alpha1.VolumeStatus{near}, says: "annotation groups.tidb.dev/restart=now"},
+		"nothing":                            {says: ""},
+		"a user asks":                        {annotations: map[string]string{v1alpha1.AnnotationRestart: "now"}, says: "annotation groups.tidb.dev/restart=now"},
+		"a user has been answered":           {annotations: map[string]string{v1alpha1.AnnotationRestart: "now", v1alpha1.AnnotationRestarted: "now"}, says: ""},
+		"a user asks again":                  {annotations: map[string]string{v1alpha1.AnnotationRestart: "later", v1alpha1.AnnotationRestarted: "now"}, says: "annotation groups.tidb.dev/restart=later"},
+		"its node is cordoned":               {cordoned: true, says: "node n is cordoned"},
+		"and its volume follows":             {cordoned: true, volumes: []v1alpha1.VolumeStatus{far}, says: "node n is cordoned"},
+		"and its volume stays":               {cordoned: true, volumes: []v1alpha1.VolumeStatus{far, near}, says: ""},
+		"and its volume's nodes are unknown": {cordoned: true, volumes: []v1alpha1.VolumeStatus{unknown}, says: ""},
+		"its volume stays, and a user asks":  {annotations: map[string]string{v1alpha1.AnnotationRestart: "now"}, cordoned: true, volumes: []v1alpha1.VolumeStatus{near}, says: "annotation groups.tidb.dev/restart=now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := &v1alpha1.Instance{}

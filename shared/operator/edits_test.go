@@ -49,7 +49,7 @@ func (l *lister) definition() Definition {
 }
 
 // A user edits a group while an operator that has just started works off its list.
-func TestAnEditComesBeforeAListThatIsWorkedOff(t *testing.T) {
+func TestAnEditComesBeforeAQueuedList(t *testing.T) {
 	require.NoError(t, api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "listed"}}))
 	const groups = 20
 	for n := range groups {

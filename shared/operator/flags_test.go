@@ -76,7 +76,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// F7 of the security review: whoever owns a namespace called svc is not asked.
+// F7 of the security review: no server in a namespace called svc is asked.
 func TestP12TheClusterDomainIsThatOfThePod(t *testing.T) {
 	logged := &logBuffer{}
 	logger := zap.New(zap.WriteTo(logged))

@@ -279,7 +279,7 @@ func TestMetricsAndProbesAreServed(t *testing.T) {
 	}
 }
 
-func TestProfilesAreServedToWhoAsksForThemAlone(t *testing.T) {
+func TestProfilesAreServedOnlyAtTheProfilingAddress(t *testing.T) {
 	namespace, profiles, probes := controlplane.CreateNamespace(t, api), loopback.Address(t), loopback.Address(t)
 	_, stop := run(t, namespace, "profiled", func(f *Flags) { f.ProfilingAddress = profiles })
 	for path, says := range map[string]string{"heap": "heap profile:", "goroutine": "goroutine profile:"} {
@@ -304,7 +304,7 @@ func TestProfilesAreServedToWhoAsksForThemAlone(t *testing.T) {
 }
 
 // S M5: over TLS, to whom the API server knows and lets read.
-func TestMetricsAreServedToWhoMayReadThem(t *testing.T) {
+func TestMetricsAreServedToAuthorizedReaders(t *testing.T) {
 	namespace, scraped := controlplane.CreateNamespace(t, api), loopback.Address(t)
 	run(t, namespace, "guarded", func(f *Flags) { f.MetricsAddress, f.MetricsSecure = scraped, true })
 	token := func(name string) string {
@@ -341,7 +341,7 @@ func TestMetricsAreServedToWhoMayReadThem(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, get(""))
 }
 
-func TestTheCacheHoldsWhatTheSuiteMadeAndNothingElse(t *testing.T) {
+func TestTheCacheHoldsOnlyObjectsOfTheSuite(t *testing.T) {
 	namespace := controlplane.CreateNamespace(t, api)
 	for name, labels := range map[string]map[string]string{"ours": {v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}, "foreign": nil} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}}

@@ -19,7 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-func TestARowOfTheTableNamesWhatItLacks(t *testing.T) {
+func TestARowOfTheComponentTableNamesItsMissingField(t *testing.T) {
 	assert.NoError(t, checkComponentTable(v1alpha1.ComponentTable()))
 	for field, leaveOut := range map[string]func(*v1alpha1.ComponentInfo){
 		"Kind":      func(c *v1alpha1.ComponentInfo) { c.Kind = "" },
@@ -78,15 +78,15 @@ func TestEveryMissingKindIsNamed(t *testing.T) {
 	require.EqualError(t, err, "no route to host")
 }
 
-func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
+func TestTheCheckOfCRDsPassesWhenTheAPIServerDoesNotAnswer(t *testing.T) {
 	line := len(logs.after(0))
 	require.NoError(t, checkCRDs(t.Context(), &rest.Config{Host: "127.0.0.1:1"}))
 	assert.Contains(t, logs.after(line), "the API server does not say which kinds are installed")
 }
 
 // Without a CRD that it reads no more than others, an operator stops at once and says so;
-// it starts when somebody has installed it.
-func TestAnOperatorWithoutAKindStopsAndNamesIt(t *testing.T) {
+// it starts when a user has installed it.
+func TestAnOperatorStopsAndNamesAMissingKind(t *testing.T) {
 	ask, err := discovery.NewDiscoveryClientForConfig(access)
 	require.NoError(t, err)
 	missing := func() []string {

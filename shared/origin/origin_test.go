@@ -33,7 +33,7 @@ func TestAUserIsToldWhatToEdit(t *testing.T) {
 			"kubectl -n ns edit tikvgroup kv", "kubectl -n ns scale tikvgroup kv --replicas=4",
 			`kubectl -n ns patch tikvgroup kv --type=merge -p '{"spec":{"suspended":true}}'`, `kubectl -n ns patch tikvgroup kv --type=merge -p '{"spec":{"suspended":false}}'`,
 		},
-		"a group of somebody else's": {
+		"a group of another owner": {
 			&v1alpha1.TiKVGroup{ObjectMeta: meta("kv", "Fleet")}, "spec.replicas", "spec.paused",
 			"kubectl -n ns edit tikvgroup kv", "kubectl -n ns scale tikvgroup kv --replicas=4",
 			`kubectl -n ns patch tikvgroup kv --type=merge -p '{"spec":{"suspended":true}}'`, `kubectl -n ns patch tikvgroup kv --type=merge -p '{"spec":{"suspended":false}}'`,

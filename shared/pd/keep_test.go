@@ -19,7 +19,7 @@ type closing struct {
 
 func (c *closing) Close() { c.closed = true }
 
-func TestKeepForgetsOnlyPDsOfTheNamespaceThatNobodyNames(t *testing.T) {
+func TestKeepForgetsOnlyUnusedPDsOfTheNamespace(t *testing.T) {
 	clients := map[types.NamespacedName]*closing{}
 	poller := pd.NewPoller(func(key types.NamespacedName) (pd.Client, error) {
 		clients[key] = &closing{}

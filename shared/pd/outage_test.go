@@ -14,7 +14,7 @@ import (
 )
 
 // S F9, U 3: a region whose majority is on stores that PD does not hear of is found,
-// whoever owns these, and seen no more when they are back.
+// whichever group owns these, and seen no more when they are back.
 func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
 	fake := pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})
 	var ids []string
@@ -55,7 +55,7 @@ func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
 	require.Eventually(t, func() bool { return !lost() }, 10*time.Second, 10*time.Millisecond)
 }
 
-func TestWhichStoresAreMissed(t *testing.T) {
+func TestDisconnectedTiKVStoresCountAsMissed(t *testing.T) {
 	store := func(id, state string, regions int) pd.Store { return pd.Store{ID: id, State: state, Regions: regions} }
 	flash := store("9", pd.StateDown, 5)
 	flash.Labels = map[string]string{"engine": "tiflash"}

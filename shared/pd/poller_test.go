@@ -35,7 +35,7 @@ type fake struct {
 	begin  time.Time
 	closed int
 
-	running *concurrency // nil if nobody counts
+	running *concurrency // nil if polls are not counted
 }
 
 func (f *fake) View(ctx context.Context) (pd.View, error) {
@@ -197,7 +197,7 @@ func TestASteadyPDIsPolledEveryTenSeconds(t *testing.T) {
 		assert.Equal(t, "a", v.Leader)
 		assert.Equal(t, []string{"basic-pd"}, b.woken(), "only the first poll found something new")
 		pass(60 * time.Second)
-		assert.Empty(t, b.woken(), "an idle PD wakes nobody up")
+		assert.Empty(t, b.woken(), "an idle PD wakes no group")
 	})
 }
 
@@ -239,11 +239,11 @@ func TestAKickPollsSoonAndKicksAreCoalesced(t *testing.T) {
 		b.Watch(basic, true)
 		pass(0)
 		assert.Equal(t, seconds(6), b.fakes[basic].take(), "what begins to move is polled at once")
-		assert.Empty(t, b.fakes[other].take(), "nobody watches it")
+		assert.Empty(t, b.fakes[other].take(), "it is not watched")
 	})
 }
 
-func TestABlackHoleDelaysNobodyElse(t *testing.T) {
+func TestAPDThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
@@ -262,7 +262,7 @@ func TestABlackHoleDelaysNobodyElse(t *testing.T) {
 	})
 }
 
-func TestManyPDsThatMoveShareTheTurns(t *testing.T) {
+func TestManyChangingPDsShareTheLimitOfPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
@@ -302,7 +302,7 @@ func TestManyPDsThatMoveShareTheTurns(t *testing.T) {
 	})
 }
 
-func TestPollsThatGoOnAtOnceAreFew(t *testing.T) {
+func TestConcurrentPollsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
@@ -385,7 +385,7 @@ func (b *bench) answered() *fake {
 	return f
 }
 
-func TestOneLateAnswerIsNotBelieved(t *testing.T) {
+func TestALateAnswerIsPolledAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
@@ -434,7 +434,7 @@ func TestAHandoverOfTheLeaderIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAPDThatTakesLongIsAskedLess(t *testing.T) {
+func TestASlowPDIsPolledLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
@@ -449,7 +449,7 @@ func TestAPDThatTakesLongIsAskedLess(t *testing.T) {
 	})
 }
 
-func TestABrokenPDIsAskedLessAndLess(t *testing.T) {
+func TestABrokenPDIsPolledLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
@@ -499,7 +499,7 @@ func TestOperatorsOfAProcessSharePolls(t *testing.T) {
 		assert.True(t, known)
 
 		one.Keep(basic.Namespace, nil)
-		assert.Equal(t, rest, asked(), "nobody waits any more")
+		assert.Equal(t, rest, asked(), "no operator waits any more")
 		other.Keep(basic.Namespace, nil)
 		assert.Zero(t, asked())
 	})
@@ -538,7 +538,7 @@ func TestForgettingEndsPollsAndDropsTheView(t *testing.T) {
 	})
 }
 
-func TestWhatIsWatchedBeforeTheStartIsPolledFromTheStartOn(t *testing.T) {
+func TestAPDWatchedBeforeTheStartIsPolledFromTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{begin: time.Now()}
 		p := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return f, nil })
@@ -615,7 +615,7 @@ func TestSettingsAreAskedForRarelyAtRest(t *testing.T) {
 		pass(5 * time.Second)
 		b.Watch(basic, true)
 		pass(time.Second)
-		assert.Equal(t, 11, replicas(), "somebody waits for something")
+		assert.Equal(t, 11, replicas(), "a group waits for something")
 		b.Watch(basic, false)
 		pass(20 * time.Second)
 		f.set(set("b", 13))
@@ -624,7 +624,7 @@ func TestSettingsAreAskedForRarelyAtRest(t *testing.T) {
 	})
 }
 
-func TestSettingsThatWereAskedForMeanwhileStay(t *testing.T) {
+func TestAPollDoesNotOverwriteSettingsThatAskHasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
@@ -711,7 +711,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 	})
 }
 
-func TestAskingSaysWhatPDSaysNow(t *testing.T) {
+func TestAskReturnsAFreshAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
@@ -725,10 +725,10 @@ func TestAskingSaysWhatPDSaysNow(t *testing.T) {
 		view, known := b.View(basic)
 		assert.True(t, known)
 		assert.Equal(t, "b", view.Leader, "it is the latest from then on")
-		assert.Equal(t, []string{"basic-pd"}, b.woken(), "whoever depends on PD hears of it")
+		assert.Equal(t, []string{"basic-pd"}, b.woken(), "the groups that depend on PD are woken")
 
 		b.fakes[other].set(pd.View{Leader: "c"})
-		assert.Equal(t, "c", b.Ask(t.Context(), other).Leader, "one that nobody watches may be asked")
+		assert.Equal(t, "c", b.Ask(t.Context(), other).Leader, "a PD that is not watched may be asked")
 		_, known = b.View(other)
 		assert.False(t, known)
 		assert.Equal(t, 1, b.fakes[other].closed)

@@ -54,7 +54,7 @@ func TestErrorsAreComparedByTheirText(t *testing.T) {
 	assert.False(t, a.Equal(pd.View{Err: errors.New("y")}))
 }
 
-func TestOnlyAStoreThatGivesUpItsRegionsOrLeadersIsToldByTheirNumber(t *testing.T) {
+func TestRegionCountsMatterOnlyForAStoreThatLosesRegionsOrLeaders(t *testing.T) {
 	load := func(leaders, regions int, state string, evicted ...string) pd.View {
 		return pd.View{EvictLeader: evicted, Stores: []pd.Store{{ID: "4", State: state, Leaders: leaders, Regions: regions}, {ID: "5", State: pd.StateUp}}}
 	}

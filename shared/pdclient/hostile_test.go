@@ -78,7 +78,7 @@ func endless(t *testing.T, path, head, repeated string, bytes int64, others map[
 	return server.URL, &sent
 }
 
-// P5, P10: whoever owns a namespace decides what PD's Service answers there. No answer
+// P5, P10: the owner of a namespace decides what PD's Service answers there. No answer
 // takes the memory that an operator has for everybody.
 func TestP10NoAnswerOfAPDTakesTheMemoryOfOthers(t *testing.T) {
 	good := map[string]answer{
@@ -161,7 +161,7 @@ func TestP10TheLongestListOfRegionsStaysSmall(t *testing.T) {
 }
 
 // A compressed answer is never asked for, and not believed: 8 KiB of it are 8 MiB.
-func TestP10NoAnswerIsUnpacked(t *testing.T) {
+func TestP10CompressedAnswersAreNotDecompressed(t *testing.T) {
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
 	_, err := io.WriteString(writer, `{"stores":[{}`+strings.Repeat(",{}", (8<<20)/3)+"]}")
@@ -189,7 +189,7 @@ func TestP10NoAnswerIsUnpacked(t *testing.T) {
 
 // What PD likes as its answer's header is bounded as well, and what follows the answer
 // is not believed to be part of it.
-func TestP10WhatSurroundsAnAnswerIsBounded(t *testing.T) {
+func TestP10HeadersOfAnAnswerAreBounded(t *testing.T) {
 	header, after := strings.Repeat("x", 100<<10), ""
 	members := recording(t, "10-up3-members")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

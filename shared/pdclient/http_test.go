@@ -222,7 +222,7 @@ func TestAnIdlePDGivesEqualViews(t *testing.T) {
 	assert.False(t, before.Equal(after))
 }
 
-func TestAnswersThatAreNotBelieved(t *testing.T) {
+func TestInvalidAnswersAreRefused(t *testing.T) {
 	good := recording(t, "10-up3-members")
 	cases := []struct {
 		name    string
@@ -375,7 +375,7 @@ func TestAMemberThatStopsAnsweringIsAskedOnce(t *testing.T) {
 	client := dial(t, server.URL)
 	_, err := client.View(within(t, 20*time.Second))
 	require.NoError(t, err)
-	server.mu.Lock() // it answers nobody
+	server.mu.Lock() // it does not answer
 	_, err = client.View(within(t, 50*time.Millisecond))
 	server.mu.Unlock()
 	require.ErrorContains(t, err, "no answer in time")

@@ -15,9 +15,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// TestOrdersAsTheyWereRecorded gives each order to a server that answers with
+// TestOrdersMatchTheRecordedRequests gives each order to a server that answers with
 // a recording, and compares what it was asked with what was recorded.
-func TestOrdersAsTheyWereRecorded(t *testing.T) {
+func TestOrdersMatchTheRecordedRequests(t *testing.T) {
 	evict := func(id string) func(context.Context, pd.Client) error {
 		return func(ctx context.Context, c pd.Client) error { return c.EvictLeaders(ctx, id) }
 	}
@@ -103,7 +103,7 @@ func TestSEC01PeerURLsAreSetByEtcdsOwnCall(t *testing.T) {
 	assert.ErrorContains(t, err, "set peer URLs of member 7: PD refused set-peer-urls with 404")
 }
 
-func TestIDsThatAreNoNumbersAreNotAskedFor(t *testing.T) {
+func TestAnIDThatIsNoNumberIsNotSentToPD(t *testing.T) {
 	server := newStandIn(t, nil)
 	client := dial(t, server.URL)
 	ctx := within(t, 20*time.Second)
@@ -116,7 +116,7 @@ func TestIDsThatAreNoNumbersAreNotAskedFor(t *testing.T) {
 	assert.Empty(t, server.requests)
 }
 
-func TestWhoseLeadersAreEvicted(t *testing.T) {
+func TestEvictedStoresAreReadFromPD(t *testing.T) {
 	server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
 	server.answers[evictedPath] = recording(t, "41-evict-config-two")
 	view, err := dial(t, server.URL).View(within(t, 20*time.Second))

@@ -16,7 +16,7 @@ import (
 )
 
 // P3: whether the data of a deleted member is back does not depend on labels that
-// nobody has written yet.
+// are not written yet.
 func TestAClaimThatIsRestoredIsSeenWithoutItsLabels(t *testing.T) {
 	lost := func(changes ...func(*v1alpha1.Instance)) *v1alpha1.Instance {
 		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0", DeletionTimestamp: &metav1.Time{}}}
@@ -35,11 +35,11 @@ func TestAClaimThatIsRestoredIsSeenWithoutItsLabels(t *testing.T) {
 		exists   []client.Object
 		seen     int
 	}{
-		"nothing is there":              {lost(), nil, 0},
-		"it has no labels":              {lost(), []client.Object{claim(nil)}, 1},
-		"it is somebody else's":         {lost(), []client.Object{claim(map[string]string{v1alpha1.LabelInstance: "b-0"})}, 0},
-		"nobody has deleted the member": {lost(func(i *v1alpha1.Instance) { i.DeletionTimestamp = nil }), []client.Object{claim(nil)}, 0},
-		"its claims are not lost":       {lost(func(i *v1alpha1.Instance) { i.Status.Conditions = nil }), []client.Object{claim(nil)}, 0},
+		"nothing is there":                {lost(), nil, 0},
+		"it has no labels":                {lost(), []client.Object{claim(nil)}, 1},
+		"it belongs to another Instance":  {lost(), []client.Object{claim(map[string]string{v1alpha1.LabelInstance: "b-0"})}, 0},
+		"the member is not being deleted": {lost(func(i *v1alpha1.Instance) { i.DeletionTimestamp = nil }), []client.Object{claim(nil)}, 0},
+		"its claims are not lost":         {lost(func(i *v1alpha1.Instance) { i.Status.Conditions = nil }), []client.Object{claim(nil)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme, err := operator.NewScheme()

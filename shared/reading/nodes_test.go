@@ -35,7 +35,7 @@ func TestAVolumeIsLostWithAllTheNodesThatItCanBeUsedOn(t *testing.T) {
 		"its node is there under another name":         {v1alpha1.ReasonPodUnschedulable, []v1alpha1.VolumeStatus{near("host-2")}, "", ""},
 		"its node is gone, and the pod not yet":        {v1alpha1.ReasonPodNotReady, []v1alpha1.VolumeStatus{near("gone")}, "", ""},
 		"a network volume, once made for a node":       {v1alpha1.ReasonPodUnschedulable, []v1alpha1.VolumeStatus{far}, "gone", ""},
-		"nobody knows which nodes":                     {v1alpha1.ReasonPodUnschedulable, []v1alpha1.VolumeStatus{{Name: "data", NodeBound: true}}, "gone", ""},
+		"its nodes are unknown":                        {v1alpha1.ReasonPodUnschedulable, []v1alpha1.VolumeStatus{{Name: "data", NodeBound: true}}, "gone", ""},
 		"a volume of a node that is there, and others": {v1alpha1.ReasonPodUnschedulable, []v1alpha1.VolumeStatus{near("n1"), far}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func complete() component {
 	}
 }
 
-func TestAComponentNamesWhatItLacks(t *testing.T) {
+func TestAComponentNamesItsMissingField(t *testing.T) {
 	assert.NoError(t, complete().check())
 	for field, leaveOut := range map[string]func(*component){
 		"StatusOf": func(c *component) { c.StatusOf = nil },

@@ -16,7 +16,7 @@ import (
 )
 
 // P6.
-func TestWhatAWatchHasLostIsListed(t *testing.T) {
+func TestEventsThatAWatchHasLostAreFoundByAList(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	list := make(chan *corev1.PodList, 2)
@@ -52,10 +52,10 @@ func TestWhatAWatchHasLostIsListed(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return assert.ObjectsAreEqual([]string{"lost", "seen"}, slices.Sorted(slices.Values(informer.GetStore().ListKeys())))
 	}, 10*time.Second, time.Millisecond)
-	require.Eventually(t, first.IsStopped, 10*time.Second, time.Millisecond, "nobody reads the first watch any more")
+	require.Eventually(t, first.IsStopped, 10*time.Second, time.Millisecond, "the first watch is not read any more")
 }
 
-func TestAWatchThatIsNotDueIsHandedOn(t *testing.T) {
+func TestAWatchThatIsNotDuePassesItsEventsOn(t *testing.T) {
 	inner := watch.NewFake()
 	outer := expireWatch(inner, time.Hour)
 	go inner.Add(&corev1.Pod{})

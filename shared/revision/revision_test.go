@@ -41,7 +41,7 @@ func TestAnUpgradedOperatorKeepsTheStoredRendering(t *testing.T) {
 
 // P4, KV-16: every version of the operators brings its programs from an image of its
 // own.
-func TestAnUpgradedOperatorIsNoNewRenderingByItsImageAlone(t *testing.T) {
+func TestANewOperatorImageAloneMakesNoNewRendering(t *testing.T) {
 	with := func(image, tools string) revision.Record {
 		r := record("same", image)
 		r.Template.Spec.InitContainers = []corev1.Container{{Name: revision.ToolsContainer, Image: tools}}
@@ -121,7 +121,7 @@ func TestDifferenceSaysWhatNeedsARestart(t *testing.T) {
 }
 
 // What a ControllerRevision stores is decoded once, and is the caller's to change.
-func TestWhatIsRememberedOfARevisionIsNobodysToChange(t *testing.T) {
+func TestACallerCannotChangeACachedRevision(t *testing.T) {
 	stored := store(t, 2, record("one", "pd:1"))
 	stored.UID, stored.ResourceVersion = "u", "1"
 	m := revision.NewMemory()

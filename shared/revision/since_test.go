@@ -12,7 +12,7 @@ import (
 
 // U 15: a change of the configuration is told by its items, not by the name of a
 // ConfigMap.
-func TestWhatARolloutChangesIsTold(t *testing.T) {
+func TestARolloutReportsWhatItChanges(t *testing.T) {
 	record := func(image string, files map[string]string) Record {
 		r := Record{Files: files}
 		r.Template.Spec.Containers = []corev1.Container{{Name: "tikv", Image: image}}

@@ -13,7 +13,7 @@ import (
 )
 
 // P7, and P4: what means nothing changes no inputs of a version before.
-func TestInputsCountWhatIsEmptyWhereItMeansSomething(t *testing.T) {
+func TestAnEmptyFieldIsAnInputWhereItHasAMeaning(t *testing.T) {
 	sum := func(affinity, overlay string) string {
 		g := &v1alpha1.PDGroup{}
 		for text, field := range map[*string]**runtime.RawExtension{&affinity: &g.Spec.Affinity, &overlay: &g.Spec.Overlay} {

@@ -152,13 +152,13 @@ func (st stage) reconcile(now []turn, at int) (turn, string) {
 				return next, fmt.Sprintf("stops while %s %d runs, which is to stop before", st.kinds[other], other)
 			}
 		}
-	case is.suspend || !is.running: // at rest nobody waits for a new revision
+	case is.suspend || !is.running: // at rest no group waits for a new revision
 		next.old, next.running = false, !is.suspend
 	case is.old:
 		gate := RollGate(g, s)
 		if !gate.Open {
 			if before(func(o turn) bool { return !o.told || !o.there() }) == "" {
-				return next, "waits for nobody: " + gate.Message
+				return next, "waits for no group: " + gate.Message
 			}
 			if !strings.Contains(gate.Message, "kubectl -n ns describe ") {
 				return next, "does not say what to type: " + gate.Message

@@ -31,7 +31,7 @@ func TestASuspendedGroupWithoutPodsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestARefusedGrowthHoldsNoRollOfOthersUp(t *testing.T) {
+func TestARefusedVolumeGrowthDoesNotDelayTheRollOfOtherGroups(t *testing.T) {
 	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", Namespace: "ns"}}
 	pd.Status.Replicas, pd.Status.UpdatedReplicas, pd.Status.ReadyReplicas, pd.Status.CurrentRevision, pd.Status.UpdateRevision = 3, 3, 3, "r", "r"
 	open := func(reason string) bool {
@@ -49,7 +49,7 @@ func TestARefusedGrowthHoldsNoRollOfOthersUp(t *testing.T) {
 }
 
 // GRP-04: a scale-in or a volume that is told of may hide a roll that is still ahead.
-func TestAGroupThatHasYetToRollIsWaitedForWhateverItSays(t *testing.T) {
+func TestAGroupThatHasNotRolledYetIsWaitedFor(t *testing.T) {
 	kv := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
 	for _, reason := range []string{
 		v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed,

@@ -16,9 +16,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
 
-// GRP-10: of the revisions that nobody runs the oldest go beyond the limit, with the
+// GRP-10: of the revisions that no member runs the oldest go beyond the limit, with the
 // ConfigMaps that nothing else needs, and never one that a pod runs, or was made from.
-func TestGRP10OldRevisionsThatNobodyRunsArePruned(t *testing.T) {
+func TestGRP10OldRevisionsWithoutMembersArePruned(t *testing.T) {
 	const all = 8
 	record := func(n int) revision.Record {
 		return revision.Record{Inputs: fmt.Sprint(n), Files: map[string]string{"tikv.toml": fmt.Sprintf("a = %d\n", n)}}
@@ -38,16 +38,16 @@ func TestGRP10OldRevisionsThatNobodyRunsArePruned(t *testing.T) {
 		change func(*observation.Snapshot)
 		gone   []int // revisions, with their ConfigMaps if these are there
 	}{
-		"ten are kept if nobody says otherwise": {nil, nil, nil},
-		"as many as there are":                  {ptr.To[int32](7), nil, nil},
-		"the oldest goes":                       {ptr.To[int32](6), nil, []int{0}},
-		"two are kept, the youngest":            {ptr.To[int32](2), nil, []int{0, 1, 2, 3, 4}},
-		"none is kept but the wanted one":       {ptr.To[int32](0), nil, []int{0, 1, 2, 3, 4, 5, 6}},
-		"one that a member is to run stays":     {ptr.To[int32](0), func(s *observation.Snapshot) { s.Instances[0].Spec.Revision = hash(1) }, []int{0, 2, 3, 4, 5, 6}},
-		"one that a member runs stays":          {ptr.To[int32](0), func(s *observation.Snapshot) { s.Instances[0].Status.Revision = hash(2) }, []int{0, 1, 3, 4, 5, 6}},
-		"one whose files a pod has mounted":     {ptr.To[int32](0), func(s *observation.Snapshot) { s.Instances[0].Status.MadeFrom = hash(3) }, []int{0, 1, 2, 4, 5, 6}},
-		"and they are not counted":              {ptr.To[int32](1), func(s *observation.Snapshot) { s.Instances[0].Status.Revision = hash(6) }, []int{0, 1, 2, 3, 4}},
-		"a ConfigMap that is gone already":      {ptr.To[int32](6), func(s *observation.Snapshot) { s.ConfigMaps = nil }, []int{0}},
+		"ten are kept by default":           {nil, nil, nil},
+		"as many as there are":              {ptr.To[int32](7), nil, nil},
+		"the oldest goes":                   {ptr.To[int32](6), nil, []int{0}},
+		"two are kept, the youngest":        {ptr.To[int32](2), nil, []int{0, 1, 2, 3, 4}},
+		"none is kept but the wanted one":   {ptr.To[int32](0), nil, []int{0, 1, 2, 3, 4, 5, 6}},
+		"one that a member is to run stays": {ptr.To[int32](0), func(s *observation.Snapshot) { s.Instances[0].Spec.Revision = hash(1) }, []int{0, 2, 3, 4, 5, 6}},
+		"one that a member runs stays":      {ptr.To[int32](0), func(s *observation.Snapshot) { s.Instances[0].Status.Revision = hash(2) }, []int{0, 1, 3, 4, 5, 6}},
+		"one whose files a pod has mounted": {ptr.To[int32](0), func(s *observation.Snapshot) { s.Instances[0].Status.MadeFrom = hash(3) }, []int{0, 1, 2, 4, 5, 6}},
+		"and they are not counted":          {ptr.To[int32](1), func(s *observation.Snapshot) { s.Instances[0].Status.Revision = hash(6) }, []int{0, 1, 2, 3, 4}},
+		"a ConfigMap that is gone already":  {ptr.To[int32](6), func(s *observation.Snapshot) { s.ConfigMaps = nil }, []int{0}},
 		"what cannot be read keeps all": {ptr.To[int32](0), func(s *observation.Snapshot) {
 			s.Revisions[4].Data.Raw = []byte("{")
 		}, nil},

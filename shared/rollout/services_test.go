@@ -64,15 +64,15 @@ func TestAServiceStaysAsItWasRenderedUntilItsSpecChanges(t *testing.T) {
 		port    int32
 		differs string
 	}{
-		"the same operator":                         {defaulted, rendered(1, nil), true, 1, ""},
-		"an operator that renders otherwise":        {defaulted, rendered(2, nil), true, 1, "Service basic-pd: spec.ports[client].port: 1 → 2"},
-		"one that does, and empty fields":           {defaulted, rendered(2, &v1alpha1.ServiceSpec{}), true, 1, "Service basic-pd: spec.ports[client].port: 1 → 2"},
-		"one that does, and a changed Service":      {defaulted, rendered(2, balanced), true, 2, ""},
-		"one that does, and changed pods":           {defaulted, rendered(2, nil), false, 2, ""},
-		"the same operator, and changed pods":       {defaulted, rendered(1, nil), false, 1, ""},
-		"one that does, and a spoilt record":        {spoilt, rendered(2, nil), true, 2, ""},
-		"one that does, and somebody's Service":     {theirs, rendered(2, nil), true, 2, ""},
-		"one that does, and a Service that is gone": {nil, rendered(2, nil), true, 2, ""},
+		"the same operator":                          {defaulted, rendered(1, nil), true, 1, ""},
+		"an operator that renders otherwise":         {defaulted, rendered(2, nil), true, 1, "Service basic-pd: spec.ports[client].port: 1 → 2"},
+		"one that does, and empty fields":            {defaulted, rendered(2, &v1alpha1.ServiceSpec{}), true, 1, "Service basic-pd: spec.ports[client].port: 1 → 2"},
+		"one that does, and a changed Service":       {defaulted, rendered(2, balanced), true, 2, ""},
+		"one that does, and changed pods":            {defaulted, rendered(2, nil), false, 2, ""},
+		"the same operator, and changed pods":        {defaulted, rendered(1, nil), false, 1, ""},
+		"one that does, and a spoilt record":         {spoilt, rendered(2, nil), true, 2, ""},
+		"one that does, and another owner's Service": {theirs, rendered(2, nil), true, 2, ""},
+		"one that does, and a Service that is gone":  {nil, rendered(2, nil), true, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observation.Snapshot{Services: map[string]*corev1.Service{}}

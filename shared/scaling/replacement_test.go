@@ -16,7 +16,7 @@ import (
 )
 
 // VOL-04, OPS-01: what a replacement goes through, one state after
-// the other: whoever begins at any of them, after a crash or because the spec has
+// the other: an operator that begins at any of them, after a crash or because the spec has
 // changed, goes on from there. One more is made, and when all that have come are
 // Ready an old one leaves; never are there fewer than spec.replicas.
 func TestMembersAreReplacedStepByStep(t *testing.T) {
@@ -30,7 +30,7 @@ func TestMembersAreReplacedStepByStep(t *testing.T) {
 		leaves    string
 	}{
 		"all are old: one more":                            {is(old(0), old(1), old(2)), nil, 1, ""},
-		"the new one starts: nobody leaves":                {is(old(0), old(1), old(2), instancetest.NotReady(fresh(3))), nil, 1, ""},
+		"the new one starts: no member leaves":             {is(old(0), old(1), old(2), instancetest.NotReady(fresh(3))), nil, 1, ""},
 		"the new one is Ready: an old one leaves":          {is(old(0), old(1), old(2), fresh(3)), nil, 0, "kv-2"},
 		"it goes on leaving":                               {is(old(0), instancetest.MarkRetiring(old(1)), old(2), fresh(3)), nil, 0, "kv-1"},
 		"also when the new one does not serve any more":    {is(old(0), instancetest.MarkRetiring(old(1)), old(2), instancetest.NotReady(fresh(3))), nil, 0, "kv-1"},
@@ -60,7 +60,7 @@ func TestMembersAreReplacedStepByStep(t *testing.T) {
 		"a user names one: one more":              {is(fresh(0), instancetest.ToReplace(fresh(1)), fresh(2)), nil, 1, ""},
 		"and that one leaves, whatever its slot":  {is(fresh(0), instancetest.ToReplace(fresh(1)), fresh(2), fresh(3)), nil, 0, "kv-1"},
 		"a user has named two: the first is gone": {is(instancetest.ToReplace(fresh(0)), fresh(2), fresh(3)), nil, 1, ""},
-		"a claim that somebody has made larger may stay": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+		"a claim that a user has made larger may stay": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Instances[0].Status.Volumes[0].Requested = ptr.To(resource.MustParse("9Gi"))
 		}, 0, ""},
 	} {

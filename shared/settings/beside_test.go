@@ -53,7 +53,7 @@ func TestKV25AHundredSilentMembersHoldUpNoReconcile(t *testing.T) {
 	api, instances := mute{speak: make(chan struct{})}, strays(100)
 	now := time.Now()
 	m := settings.NewMembers(table(), api, settings.RunInBackground(t.Context()), func() time.Time { return now })
-	running, pending := m.Observe(g, instances) // comes back, although nobody answers
+	running, pending := m.Observe(g, instances) // comes back, although no member answers
 	assert.Empty(t, running)
 	assert.True(t, pending, "nothing is made of the rest yet")
 	now = now.Add(settings.Patience - 1)
@@ -97,7 +97,7 @@ func TestTheFirstLookOfAnIdleGroupReportsNothing(t *testing.T) {
 	assert.Empty(t, p.begun, "nothing is asked at rest")
 }
 
-func TestWhatIsNotKnownIsNotDoneAndNoReasonForARestart(t *testing.T) {
+func TestAnUnknownConfigurationCausesNoUpdateAndNoRestart(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.edit(func() { p.config = config{"a": "2", "b": "9"} })
 	p.beside = true
@@ -167,7 +167,7 @@ func TestASilentMemberIsAskedAgainAndSaysTheSame(t *testing.T) {
 	assert.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
 }
 
-func TestTheWayRoundASilentMemberInAnEditIsNamed(t *testing.T) {
+func TestAnEditBlockedByASilentMemberNamesTheWorkaround(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.down = true
 	p.edit(func() { p.config = config{"a": "2"} })

@@ -68,15 +68,15 @@ func serve(t *testing.T, handler http.HandlerFunc) settings.Port {
 
 // A member may be any program of its namespace's owner: it neither sends the operator
 // elsewhere, nor does it take the memory that the operator has for everybody.
-func TestP10P12AMemberThatIsNoDatabaseGetsNowhere(t *testing.T) {
-	victims := 0
-	victim := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		victims++
+func TestP10P12AHostileMemberCanNeitherRedirectNorExhaustAnOperator(t *testing.T) {
+	forwarded := 0
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		forwarded++
 		_, _ = w.Write([]byte(`{"secret":"of the cloud"}`))
 	}))
-	t.Cleanup(victim.Close)
+	t.Cleanup(target.Close)
 	redirects := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, victim.URL, http.StatusTemporaryRedirect)
+		http.Redirect(w, r, target.URL, http.StatusTemporaryRedirect)
 	})
 	_, err := redirects.Get(t.Context(), "127.0.0.1", "/config")
 	require.EqualError(t, err, "get "+redirects.URL(t.Context(), "127.0.0.1", "/config")+": 307 Temporary Redirect")
@@ -85,7 +85,7 @@ func TestP10P12AMemberThatIsNoDatabaseGetsNowhere(t *testing.T) {
 	refusal, err := redirects.Post(t.Context(), "127.0.0.1", "/upgrade/start", "application/json", "{}")
 	require.NoError(t, err)
 	assert.Equal(t, "307 Temporary Redirect", refusal)
-	assert.Zero(t, victims)
+	assert.Zero(t, forwarded)
 
 	text := ""
 	talks := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })

@@ -32,7 +32,7 @@ func (s server) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return nil
 }
 
-func TestAGiftThatWasPlannedFromAMarkWhichIsGoneReachesNobody(t *testing.T) {
+func TestAnUpdatePlannedFromARemovedMarkReachesNoMember(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.edit(func() { p.config = config{"a": "2"} })
 	p.reconcile(p.Snapshot()) // marks

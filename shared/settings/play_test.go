@@ -80,8 +80,8 @@ type play struct {
 	policy    v1alpha1.ConfigUpdatePolicy
 	members   *settings.Members
 	processes map[string]*process // by host
-	down      bool                // the status ports answer nobody
-	deaf      bool                // they take what they are given, and nobody hears of it
+	down      bool                // the status ports do not answer
+	deaf      bool                // they take what they are given, and lose their answers
 	halfway   bool                // they take items up to the first that they refuse
 	stopped   []string
 	long      map[types.UID]bool // pods that were given up: their members had been down for long
@@ -366,7 +366,7 @@ func online(t assert.TestingT, c config) *play {
 	return p
 }
 
-func TestAnOnlineEditRestartsNobodyAndAPodMadeLaterHasIt(t *testing.T) {
+func TestAnOnlineEditRestartsNoMemberAndReachesLaterPods(t *testing.T) {
 	p := online(t, config{"a": "1", "fixed": "1"})
 	p.edit(func() { p.config = config{"a": "2", "b": "3", "fixed": "1"} })
 	p.converge()
@@ -475,8 +475,8 @@ func TestABadFileOfAMemberThatDoesNotStartIsFixedByARestart(t *testing.T) {
 }
 
 // Whatever is edited, crashes and is seen late: in the end every member runs with
-// what the spec says, and nobody was restarted for what could be had without.
-func TestSettingsArriveWhateverHappens(t *testing.T) {
+// what the spec says, and no member was restarted for what it takes while it runs.
+func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := online(t, config{"a": "1", "b": "1", "c": "1", "fixed": "1"})

@@ -20,7 +20,7 @@ func (p *play) steps() {
 
 // DB-05: TiDB takes items one after the other, up to the first that it refuses, and
 // does not show all of them.
-func TestDB05WhatWasTakenBesideARefusedItemIsRidOfByARestart(t *testing.T) {
+func TestDB05ARestartClearsItemsAcceptedBesideARefusedOne(t *testing.T) {
 	p := online(t, config{"fixed": "1"})
 	p.halfway = true
 	p.edit(func() { p.config = config{"a": bad, "c": "5", "fixed": "1"} })
@@ -29,14 +29,14 @@ func TestDB05WhatWasTakenBesideARefusedItemIsRidOfByARestart(t *testing.T) {
 	o := p.reconcile(p.Snapshot()).Outcome
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Contains(t, o.Message, "does not take a = -1 while")
-	assert.NotContains(t, o.Message, "c = 5", "nobody has refused it")
+	assert.NotContains(t, o.Message, "c = 5", "no member has refused it")
 
 	p.edit(func() { p.config = config{"fixed": "1"} })
 	p.converge() // and looks at what the members run with
 	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped)
 }
 
-func TestDB05WhatWasTakenBesideARefusedItemIsSetBack(t *testing.T) {
+func TestDB05ItemsAcceptedBesideARefusedOneAreSetBack(t *testing.T) {
 	p := online(t, config{"c": "1"})
 	p.edit(func() { p.config = config{"c": "2"} })
 	p.converge()
@@ -75,7 +75,7 @@ func TestDB05AnotherValueThanTheRefusedOneMayBeThere(t *testing.T) {
 	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped)
 }
 
-func TestDB05WhatWasTakenWithoutAWordIsGivenAgain(t *testing.T) {
+func TestDB05AnItemWhoseReplyWasLostIsSentAgain(t *testing.T) {
 	p := online(t, config{"c": "1"})
 	p.edit(func() { p.config = config{"c": "2"} })
 	p.converge()
@@ -96,7 +96,7 @@ func TestDB05WhatWasTakenWithoutAWordIsGivenAgain(t *testing.T) {
 	assert.Empty(t, p.stopped)
 }
 
-func TestAMemberIsNotGivenTwiceWhatItDoesNotShow(t *testing.T) {
+func TestAMemberIsNotSentAnItemTwice(t *testing.T) {
 	p := online(t, config{"c": "1"})
 	p.edit(func() { p.config = config{"c": "2"} })
 	for range 6 {

@@ -114,9 +114,9 @@ func TestAnOperatorThatFailsEndsItsProcess(t *testing.T) {
 	require.EqualError(t, err, "run shard c: the operator has ended")
 }
 
-func TestWhoMayNotWatchNamespacesIsToldWhereToGetTheRight(t *testing.T) {
+func TestAMissingRightToWatchNamespacesNamesTheComponentThatGrantsIt(t *testing.T) {
 	config := rest.CopyConfig(plane.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}
+	config.Impersonate = rest.ImpersonationConfig{UserName: "no-rights"}
 	err := Of{Shard: "a", Operator: "pdgroup"}.Serve(t.Context(), config, func(context.Context, *Scope) error { return nil })
 	require.ErrorContains(t, err, "run shard a: list namespaces with label groups.tidb.dev/shard=a")
 	require.ErrorContains(t, err, "name the operators' namespace in ClusterRoleBinding tidb-groups-shards")

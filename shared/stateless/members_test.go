@@ -53,7 +53,7 @@ func ranked() map[string]*v1alpha1.Instance {
 	return out
 }
 
-func TestDB03WhoIsMissedLeastIsRemovedFirst(t *testing.T) {
+func TestDB03TheLeastUsefulServerIsRemovedFirst(t *testing.T) {
 	// The classes, the first to be removed first: every server is in the first one
 	// that holds of it.
 	classes := []func(life, revision, surge string) bool{
@@ -75,7 +75,7 @@ func TestDB03WhoIsMissedLeastIsRemovedFirst(t *testing.T) {
 }
 
 // P7: kubelets that lose the API server make all servers unready, which go on serving.
-// One alone costs nobody anything.
+// One of them alone may be replaced.
 func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
 	silent := func(i *v1alpha1.Instance) {
 		i.Status.Conditions = []metav1.Condition{

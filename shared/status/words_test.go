@@ -25,7 +25,7 @@ func starting(message string) v1alpha1.PDGroupStatus {
 	}, Members: []v1alpha1.PDMember{{Name: "a-0"}}}
 }
 
-func TestOnlyWordsWait(t *testing.T) {
+func TestOnlyChangesOfMessagesAreDelayed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *v1alpha1.PDGroupStatus)
 		told   []metav1.Condition
@@ -82,7 +82,7 @@ type begun struct {
 
 func (s *begun) IsPassing() bool { return s.New }
 
-func TestWordsOfOthersWaitTwiceAsLong(t *testing.T) {
+func TestMessagesOfOthersAreDelayedTwiceAsLong(t *testing.T) {
 	c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "c"}}
 	d := newDesk(t, c)
 	d.Words = status.NewWords(func() time.Time { return time.Unix(1800000000, 0) }, time.Second)
@@ -91,7 +91,7 @@ func TestWordsOfOthersWaitTwiceAsLong(t *testing.T) {
 	assert.Equal(t, 2*time.Second, wait)
 }
 
-func TestThatAPodWasMadeWaitsTwiceAsLong(t *testing.T) {
+func TestTheRecordOfANewPodIsDelayedTwiceAsLong(t *testing.T) {
 	for starting, want := range map[bool]time.Duration{true: 2 * time.Second, false: time.Second} {
 		g := group()
 		d := newDesk(t, g)
@@ -103,7 +103,7 @@ func TestThatAPodWasMadeWaitsTwiceAsLong(t *testing.T) {
 	}
 }
 
-func TestTheListOfStoresIsWords(t *testing.T) {
+func TestTheListOfStoresIsDelayedLikeAMessage(t *testing.T) {
 	for _, of := range []status.Described{
 		&v1alpha1.TiKVGroupStatus{StoreGroupStatus: v1alpha1.StoreGroupStatus{Stores: []v1alpha1.StoreStatus{{ID: "1"}}}},
 		&v1alpha1.TiFlashGroupStatus{StoreGroupStatus: v1alpha1.StoreGroupStatus{Stores: []v1alpha1.StoreStatus{{ID: "1"}}}},
@@ -115,7 +115,7 @@ func TestTheListOfStoresIsWords(t *testing.T) {
 	}
 }
 
-func TestWordsWaitOneSecondHoweverOftenTheyChange(t *testing.T) {
+func TestMessagesAreDelayedByOneSecondHoweverOftenTheyChange(t *testing.T) {
 	now := time.Unix(1800000000, 0)
 	words := status.NewWords(func() time.Time { return now }, time.Second)
 	wait := func(name, message string) time.Duration {
@@ -140,5 +140,5 @@ func TestWordsWaitOneSecondHoweverOftenTheyChange(t *testing.T) {
 	assert.Zero(t, wait("a", "before"), "nothing differs any more")
 	assert.Equal(t, time.Second, wait("a", "5"), "so it begins again")
 	now = now.Add(time.Hour)
-	assert.Equal(t, time.Second, wait("b", "6"), "what nobody asked for is forgotten")
+	assert.Equal(t, time.Second, wait("b", "6"), "what was not asked about for long is forgotten")
 }

@@ -78,8 +78,8 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 	}{
 		"what goes well":                 {condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready"), "Normal Ready Ready is True: why"},
 		"what is on its way":             {condition(v1alpha1.ConditionReady, metav1.ConditionFalse, "Progressing"), "Normal Progressing Ready is False: why"},
-		"what needs somebody":            {condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec"), "Warning InvalidSpec Stalled is True: why"},
-		"what needs nobody any more":     {condition(v1alpha1.ConditionStalled, metav1.ConditionFalse, "Progressing"), "Normal Progressing Stalled is False: why"},
+		"what a user must fix":           {condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec"), "Warning InvalidSpec Stalled is True: why"},
+		"what a user has fixed":          {condition(v1alpha1.ConditionStalled, metav1.ConditionFalse, "Progressing"), "Normal Progressing Stalled is False: why"},
 		"a lost quorum":                  {condition(v1alpha1.ConditionQuorumHealthy, metav1.ConditionFalse, v1alpha1.ReasonQuorumLost), "Warning QuorumLost QuorumHealthy is False: why"},
 		"reconciling, which is no event": {condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, "Progressing"), ""},
 	} {
@@ -97,7 +97,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 	}
 }
 
-func TestAStatusThatIsAsBeforeIsNotWrittenNorTold(t *testing.T) {
+func TestAnUnchangedStatusIsNotWrittenAndMakesNoEvent(t *testing.T) {
 	g := group()
 	d := newDesk(t, g)
 	require.NoError(t, d.write(t.Context(), g, g.Status.DeepCopy(), condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")))
@@ -105,7 +105,7 @@ func TestAStatusThatIsAsBeforeIsNotWrittenNorTold(t *testing.T) {
 	assert.Empty(t, d.events())
 }
 
-func TestWhatCouldNotBeWrittenIsNotTold(t *testing.T) {
+func TestAStatusThatCouldNotBeWrittenMakesNoEvent(t *testing.T) {
 	g := group()
 	d := newDesk(t, g)
 	d.refuse = errors.New("refused")
@@ -141,7 +141,7 @@ func TestEveryStatusSaysWhichVersionOfTheOperatorWroteIt(t *testing.T) {
 }
 
 // A removal that is taken back leaves no word of it on the Instance.
-func TestAMembersConditionThatIsNotSaidAnyMoreGoes(t *testing.T) {
+func TestAnObsoleteMemberConditionIsRemoved(t *testing.T) {
 	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0"}}
 	d := newDesk(t, i)
 	joined, drained := condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined), condition(v1alpha1.ConditionDrained, "True", v1alpha1.ReasonMemberLeft)
@@ -165,8 +165,8 @@ func TestAMembersConditionThatIsNotSaidAnyMoreGoes(t *testing.T) {
 	assert.Equal(t, sent, d.sent, "and then nothing is written")
 }
 
-// Nobody acts on that a new member does not serve yet: it is told once its pod has had three seconds.
-func TestThatANewMemberDoesNotServeYetWaits(t *testing.T) {
+// No operator acts on that a new member does not serve yet: it is written once its pod has had three seconds.
+func TestTheStatusOfANewMemberThatDoesNotServeYetIsDelayed(t *testing.T) {
 	now := time.Unix(1800000000, 0)
 	absent, joined := condition(v1alpha1.ConditionJoined, "False", v1alpha1.ReasonMemberNotListed), condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined)
 	unhealthy := condition(v1alpha1.ConditionHealthy, "False", v1alpha1.ReasonMemberUnhealthy)
@@ -234,7 +234,7 @@ func TestAStartIsOneEvent(t *testing.T) {
 }
 
 // What the database says of a member's state only people read.
-func TestTheStateOfAMemberWaits(t *testing.T) {
+func TestTheStateOfAMemberIsWrittenLater(t *testing.T) {
 	now := time.Unix(1800000000, 0)
 	joined := condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined)
 	begin := func(is *v1alpha1.MemberStatus) (*desk, func(state string, c ...metav1.Condition) time.Duration) {

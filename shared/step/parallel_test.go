@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-func TestOnePieceThatFailsKeepsNoOtherFromBeingDone(t *testing.T) {
+func TestOneFailureDoesNotStopTheOtherWork(t *testing.T) {
 	var done atomic.Int32
 	work := []func() step.Outcome{func() step.Outcome { return step.Fail("RequestFailed", errors.New("no")) }}
 	for range 20 {
@@ -21,7 +21,7 @@ func TestOnePieceThatFailsKeepsNoOtherFromBeingDone(t *testing.T) {
 	assert.Equal(t, step.Done(), step.RunInParallel())
 }
 
-func TestAPanicComesOutWhereItCanBeContained(t *testing.T) {
+func TestAPanicOfAGoroutineIsRaisedInItsCaller(t *testing.T) {
 	assert.PanicsWithValue(t, "boom", func() {
 		step.RunInParallel(step.Done, func() step.Outcome { panic("boom") })
 	})

@@ -60,8 +60,8 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 	}
 }
 
-// U 3: a group is not Ready while regions have lost their majority, whoever owns the
-// stores that do not run; and nobody is told to have PD remove these.
+// U 3: a group is not Ready while regions have lost their majority, whichever group owns the
+// stores that do not run; and no message says to remove these from PD.
 func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 	gone := func(n string) pd.Store {
 		return pd.Store{ID: "9" + n, Address: "hot-" + n + ".hot-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 80}
@@ -111,7 +111,7 @@ func runs(name string) *v1alpha1.Instance {
 	return i
 }
 
-// U 3: the number of regions is told while somebody has to know it, and not before.
+// U 3: the number of regions is told while a user has to know it, and not before.
 func TestAGroupWithoutAnEntrySaysHowManyRegionsItHas(t *testing.T) {
 	g, s := world()
 	for n := range s.PD.Stores {

@@ -49,7 +49,7 @@ func says(i *v1alpha1.Instance, reason string) {
 	i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: i.Generation}}
 }
 
-func TestKV14MembersThatAddNothingMayBeRestartedAtOnce(t *testing.T) {
+func TestKV14MembersThatDoNotServeMayBeRestartedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*observation.Snapshot)
 		idle   bool
@@ -211,7 +211,7 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 			s.PD.MaxReplicas, s.PD.Rules = 1, policy(3)
 			s.Regions = lacking(on("1"))
 		}, endangered},
-		"a region has three that nobody asks for": {func(s *observation.Snapshot) {
+		"a region has more than its rules ask for": {func(s *observation.Snapshot) {
 			s.PD.MaxReplicas = 1
 			s.Regions = region(on("1"), down, on("3"))
 		}, endangered},
@@ -315,7 +315,7 @@ func TestKV12KV15LeadersComeBackBeforeTheNext(t *testing.T) {
 	}
 }
 
-func TestKV15OnlyWhatCarriesOurMarkIsSwept(t *testing.T) {
+func TestKV15OnlyEvictionsWithOurMarkAreRemoved(t *testing.T) {
 	g, s := world()
 	s.PD.EvictLeader = []string{"1", "2"}
 	s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}

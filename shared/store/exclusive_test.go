@@ -53,7 +53,7 @@ func half(table, role string, count int) pd.Rule {
 	return r
 }
 
-func TestKV26WhoIsNeededBesideExclusiveStores(t *testing.T) {
+func TestKV26OrdinaryStoresAreNeededBesideExclusiveOnes(t *testing.T) {
 	for name, c := range map[string]struct {
 		others    int
 		exclusive bool // the others, or else this group
@@ -102,7 +102,7 @@ func TestKV26LeadersGoOnlyWhereTheirRegionsAre(t *testing.T) {
 	assert.NotEmpty(t, tikv(g, s).EvictLeaders(restart(s), now()).Calls, "exclusive ones lead for each other")
 }
 
-func TestKV26NobodyWaitsForLeadersOfAStoreThatIsBeingEmptied(t *testing.T) {
+func TestKV26LeadersOfAStoreThatIsBeingEmptiedAreNotWaitedFor(t *testing.T) {
 	back := func(regions, leaders int, exclusive bool) bool {
 		g, s := beside(3, false)
 		s.PD.Stores[0].Regions, s.PD.Stores[0].Leaders = regions, leaders

@@ -24,13 +24,13 @@ func countLostMembers(s *observation.Snapshot, n int, ago time.Duration) {
 	s.Instances[n].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-ago))
 }
 
-func TestKV20WhoCountsAsDead(t *testing.T) {
+func TestKV20WhichStoresCountAsDead(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*observation.Snapshot)
 		extra  int32
 		due    time.Duration
 	}{
-		"nobody":                       {func(*observation.Snapshot) {}, 0, 0},
+		"no store":                     {func(*observation.Snapshot) {}, 0, 0},
 		"a store that is not heard of": {func(s *observation.Snapshot) { countLostMembers(s, 0, 5*time.Minute) }, 1, 0},
 		"but not before its time":      {func(s *observation.Snapshot) { countLostMembers(s, 0, 4*time.Minute) }, 0, 61 * time.Second},
 		"nor while PD hears of it":     {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateUp }, 0, 0},
@@ -48,8 +48,8 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 			countLostMembers(s, 0, time.Hour)
 			s.PD = pd.View{Err: errors.New("no")}
 		}, 0, 0},
-		"nor if nobody runs what it is to": {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.Instances[0].Spec.Revision = "new" }, 0, 0},
-		"two":                              {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); countLostMembers(s, 1, time.Hour) }, 2, 0},
+		"nor if no member runs its revision": {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.Instances[0].Spec.Revision = "new" }, 0, 0},
+		"two":                                {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); countLostMembers(s, 1, time.Hour) }, 2, 0},
 		"not three, of which two may be": {func(s *observation.Snapshot) {
 			surplus(s)
 			s.PD.Stores = append(s.PD.Stores, at(3, "4", pd.StateUp))
@@ -89,14 +89,14 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 
 // FL-07: a TiFlash is missed by its tables only, which TiKV can fill again: a group
 // of one has another made for the one that is dead, if what it is to run has run.
-func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
+func TestFL07TheOnlyTiFlashStoreCountsAsDead(t *testing.T) {
 	for name, c := range map[string]struct {
 		revision string // of the dead one; all have reached "good"
 		leads    bool
 		extra    int32
 	}{
 		"what it is to run has run":          {"good", false, 1},
-		"nobody has ever run what it is to":  {"bad", false, 0},
+		"no member has ever run it":          {"bad", false, 0},
 		"nor is a TiKV replaced by no other": {"good", true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,9 +128,9 @@ func without(c store.Component, g *v1alpha1.TiKVGroup, name string) store.Compon
 // KV-09, KV-20: whatever members are dead, however many may be replaced and
 // however many are wanted: a scale-in takes none that serves while one does not,
 // and ends with as many that serve as are wanted, if there were as many.
-func TestKV09AScaleInTakesNoneThatServesForADeadOne(t *testing.T) {
+func TestKV09AScaleInRemovesDeadStoresBeforeServingOnes(t *testing.T) {
 	for members := 1; members <= 6; members++ {
-		for dead := range 1<<members - 1 { // of all, nobody runs what they are to run
+		for dead := range 1<<members - 1 { // if all are dead, none runs its revision
 			for wanted := 1; wanted <= members; wanted++ {
 				for most := range 4 {
 					g, s := small(make([]int, members), 1)
@@ -163,9 +163,9 @@ func TestKV09AScaleInTakesNoneThatServesForADeadOne(t *testing.T) {
 	}
 }
 
-// KV-20, KV-21: as long as a store is dead and nobody changes spec.replicas, nobody
+// KV-20, KV-21: as long as a store is dead and spec.replicas stays the same, no member
 // leaves, also when more die than are replaced.
-func TestKV21NobodyLeavesWhileAStoreIsDead(t *testing.T) {
+func TestKV21NoMemberLeavesWhileAStoreIsDead(t *testing.T) {
 	for most := 1; most <= 3; most++ {
 		members := 3
 		for dead := 1; dead <= 4; dead++ {
@@ -174,7 +174,7 @@ func TestKV21NobodyLeavesWhileAStoreIsDead(t *testing.T) {
 			g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover, Max: ptr.To(int32(most))}
 			s.Now = now()
 			if dead == members {
-				break // nobody runs what they are to run
+				break // no member runs its revision
 			}
 			for n := range dead {
 				countLostMembers(&s, n, time.Hour)

@@ -101,7 +101,7 @@ func alike(s observation.Snapshot, a, b int) bool {
 // KV-03: every world of up to six stores in two groups and three zones, in every
 // state, and every set of one or two of the group's members. Stores are told apart
 // by nothing else, so that the order in which they are listed does not matter.
-func TestKV03NoRemovalThatIsAcceptedLeavesTooLittle(t *testing.T) {
+func TestKV03AnAcceptedRemovalLeavesEnoughStores(t *testing.T) {
 	t.Parallel()
 	worlds, states, accepted, refused := 0, 0, 0, 0
 	try := func(stores []int, replicas int) {
@@ -112,19 +112,19 @@ func TestKV03NoRemovalThatIsAcceptedLeavesTooLittle(t *testing.T) {
 		for a := range s.Instances {
 			for b := a; b < len(s.Instances); b++ {
 				if a > 0 && alike(s, a, a-1) || b > a+1 && alike(s, b, b-1) {
-					continue // somebody like it has just been tried
+					continue // a store like it has just been tried
 				}
-				victims := s.Instances[a : a+1]
+				leave := s.Instances[a : a+1]
 				if b > a {
-					victims = []*v1alpha1.Instance{s.Instances[a], s.Instances[b]}
+					leave = []*v1alpha1.Instance{s.Instances[a], s.Instances[b]}
 				}
 				states++
-				if c.CanDoWithout(victims...).Reason() != "" {
+				if c.CanDoWithout(leave...).Reason() != "" {
 					refused++
 					continue
 				}
 				accepted++
-				up, zones := serving(s, victims...)
+				up, zones := serving(s, leave...)
 				before, _ := serving(s)
 				if up < replicas && up < before {
 					t.Fatalf("%v without %v and %v: %d stores stay Up for %d replicas", stores, a, b, up, replicas)
@@ -178,8 +178,8 @@ func TestFL05KV03PlacementRulesAreKept(t *testing.T) {
 		"a rule that one store will do for":         {false, hot("in", 1), map[string]string{"disk": "ssd"}, ""},
 		"a rule that nothing ever fulfilled":        {false, hot("in", 2), map[string]string{"disk": "hdd"}, ""},
 		"a rule for all but some":                   {false, hot("notIn", 2), map[string]string{"disk": "hdd"}, "wants 2 stores with disk notIn (ssd)"},
-		"a rule for whoever has the label":          {false, hot("exists", 2), map[string]string{"disk": "hdd"}, "with disk exists"},
-		"a rule for whoever lacks the label":        {false, hot("notExists", 2), nil, "with disk notExists"},
+		"a rule for stores with the label":          {false, hot("exists", 2), map[string]string{"disk": "hdd"}, "with disk exists"},
+		"a rule for stores without the label":       {false, hot("notExists", 2), nil, "with disk notExists"},
 		"a rule for every store":                    {false, pd.Rule{Group: "pd", ID: "default", Count: 2}, nil, "wants 2 stores and 1 would stay Up"},
 		"exclusive stores are for those who ask":    {false, pd.Rule{Group: "pd", ID: "default", Count: 2}, map[string]string{"$special": "1"}, ""},
 	} {
@@ -198,7 +198,7 @@ func TestFL05KV03PlacementRulesAreKept(t *testing.T) {
 	}
 }
 
-func TestWhatPDItselfRefusesIsKnownBefore(t *testing.T) {
+func TestARemovalThatPDWouldRefuseIsRefusedFirst(t *testing.T) {
 	g, s := world()
 	s.PD.Stores[0].State = pd.StateDown
 	c := tikv(g, s)
@@ -325,7 +325,7 @@ func leaving(c store.Component) []string {
 	return out
 }
 
-func TestKV09WhoIsOfNoUseOrWasNamedLeavesFirst(t *testing.T) {
+func TestKV09UnusedAndNamedStoresLeaveFirst(t *testing.T) {
 	g, s := small([]int{1, 1, 1, 2, 3}, 3)
 	s.Instances[3].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
 	s.Instances[4].Status.PodUID = ""

@@ -40,7 +40,7 @@ func surplus(s *observation.Snapshot) {
 	s.Instances = append(s.Instances, storeInstance(3, "4", served()...))
 }
 
-func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
+func TestKV04FL04AMemberLeavesStepByStep(t *testing.T) {
 	call := func(verb component.CallVerb) []component.Call {
 		return []component.Call{{Verb: verb, Target: "1", Instance: "kv-0"}}
 	}
@@ -73,7 +73,7 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 		"its regions go too if its leaders have had their time": {[]func(*observation.Snapshot){evicts, func(s *observation.Snapshot) { s.Now = now().Add(time.Hour) }},
 			want{leased: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
 		"a store that is Down has no leaders":                       {[]func(*observation.Snapshot){state(pd.StateDown)}, want{leased: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
-		"once it is Offline nobody waits for it":                    {[]func(*observation.Snapshot){state(pd.StateOffline)}, want{says: "is Offline and has about 30 regions left: only 2 TiKV stores can take them (store 2, store 3)"}},
+		"once it is Offline others do not wait for it":              {[]func(*observation.Snapshot){state(pd.StateOffline)}, want{says: "is Offline and has about 30 regions left: only 2 TiKV stores can take them (store 2, store 3)"}},
 		"while PD finds room for its regions nothing is said of it": {[]func(*observation.Snapshot){state(pd.StateOffline), roomy}, want{says: "is Offline and has about 30 regions left"}},
 		"that PD finds no room for its regions is said":             {[]func(*observation.Snapshot){state(pd.StateOffline), roomy, fullStore}, want{says: "about 30 regions left: PD moves none to a store whose disk is less than 20% free (store 3): let their volumes grow, or add stores"}},
 		"and it is not kept from leading any more":                  {[]func(*observation.Snapshot){state(pd.StateOffline), evicts, func(s *observation.Snapshot) { marked(s, member.Remove) }}, want{calls: call(component.StopEvictingLeaders), says: "is Offline", replaced: true}},
@@ -98,7 +98,7 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 		"a deleted member that is one too many leaves":   {[]func(*observation.Snapshot){deleted, surplus}, want{leased: true, replaced: true, calls: call(component.EvictLeaders), says: "gives its leaders away"}},
 		"a deleted member goes on leaving":               {[]func(*observation.Snapshot){deleted, state(pd.StateOffline), func(s *observation.Snapshot) { marked(s, member.Remove) }}, want{replaced: true, says: "is Offline"}},
 		"a deleted member that has lost its data leaves": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), claimLost}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
-		"unless somebody has brought it back": {[]func(*observation.Snapshot){deleted, claimLost, func(s *observation.Snapshot) {
+		"unless a user has restored its claim": {[]func(*observation.Snapshot){deleted, claimLost, func(s *observation.Snapshot) {
 			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0"}}}
 		}}, want{ready: true, stays: true}},
 		"a deleted member whose data goes with it leaves": {[]func(*observation.Snapshot){deleted, func(s *observation.Snapshot) {
@@ -142,7 +142,7 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 
 // A deleted member that is to stay is restarted with care if that makes a
 // difference, and else released at once.
-func TestWhichDeletedMembersAreRestartedWithCare(t *testing.T) {
+func TestWhichDeletedMembersAreRestartedUnderTheLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes []func(*observation.Snapshot)
 		want    bool
@@ -184,7 +184,7 @@ func TestWhichDeletedMembersAreRestartedWithCare(t *testing.T) {
 }
 
 // KV-05: only what carries our mark is restored, and what cannot be is replaced.
-func TestKV05WhatIsLeftOfARemovalIsTakenBack(t *testing.T) {
+func TestKV05ACancelledRemovalIsUndone(t *testing.T) {
 	g, s := world()
 	s.PD.Bootstrapped = true
 	s.PD.Stores[0].State = pd.StateOffline
@@ -201,7 +201,7 @@ func TestKV05WhatIsLeftOfARemovalIsTakenBack(t *testing.T) {
 	assert.Empty(t, tikv(g, s).ReasonDead(s.Instances[0]).Text(), "a user's tombstone is for a user")
 }
 
-func TestDrainedIsSaidOfWhoHasLeft(t *testing.T) {
+func TestDrainedIsSetForMembersThatHaveLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*observation.Snapshot)
 		left   bool
@@ -213,9 +213,9 @@ func TestDrainedIsSaidOfWhoHasLeft(t *testing.T) {
 			s.Instances[0].Spec.Retire = true
 			s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateOffline, 1234
 		}, false, "False: store 1 is Offline and has about 1200 regions left"},
-		"one that has left":         {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, true, "True: PD no longer lists store 1"},
-		"one that somebody removed": {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, false, ""},
-		"one that never came":       {func(s *observation.Snapshot) { s.Instances[0].Status.Member = nil; s.PD.Stores = s.PD.Stores[1:] }, true, "True: the pod has stopped and PD has never listed a store of it"},
+		"one that has left":       {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, true, "True: PD no longer lists store 1"},
+		"one that a user removed": {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, false, ""},
+		"one that never came":     {func(s *observation.Snapshot) { s.Instances[0].Status.Member = nil; s.PD.Stores = s.PD.Stores[1:] }, true, "True: the pod has stopped and PD has never listed a store of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()

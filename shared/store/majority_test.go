@@ -14,7 +14,7 @@ import (
 // P1: whatever peers a region of up to six stores has, one of them maybe down, and
 // whatever PD adds or promotes before the store stops, a majority lives on without
 // it.
-func TestNoRegionLosesItsMajorityByWhatPDDoesMeanwhile(t *testing.T) {
+func TestNoRegionLosesItsMajorityWhilePDMovesPeers(t *testing.T) {
 	stopped, held := 0, 0
 	for _, world := range []struct{ stores, wanted int }{{3, 3}, {4, 3}, {5, 3}, {5, 5}, {6, 5}} {
 		for _, r := range regionsOf(world.stores, world.wanted) {

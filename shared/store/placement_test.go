@@ -51,15 +51,15 @@ func TestARemovalLeavesAPlaceForEachPeerOfAPolicy(t *testing.T) {
 			rules = append(rules, r)
 		}
 		s.PD.Rules = rules
-		victim := rapid.IntRange(0, len(zones)-1).Draw(t, "victim")
+		leaves := rapid.IntRange(0, len(zones)-1).Draw(t, "leaves")
 		before := most(rules[1:], zones, 0, -1)
-		after := most(rules[1:], zones, 0, victim)
-		got := tikv(g, s).CanDoWithout(s.Instances[victim]).Reason()
+		after := most(rules[1:], zones, 0, leaves)
+		got := tikv(g, s).CanDoWithout(s.Instances[leaves]).Reason()
 		if strings.Contains(got, "would stay, and PD removes none") || strings.Contains(got, "TiKV store") {
 			t.Skip("PD itself would refuse")
 		}
 		if (got != "") != (after < before) {
-			t.Fatalf("zones %v, rules %+v, without %d: %d of %d places, and %q", zones, rules, victim, after, before, got)
+			t.Fatalf("zones %v, rules %+v, without %d: %d of %d places, and %q", zones, rules, leaves, after, before, got)
 		}
 		if got == "" {
 			accepted++

@@ -36,7 +36,7 @@ func added(s *observation.Snapshot) {
 }
 
 // KV-19: what spec.rebalance finds, and why it does nothing.
-func TestKV19HowStoresAreSpread(t *testing.T) {
+func TestKV19AnUnevenSpreadOverZonesIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		zones                      []string
 		change                     func(*v1alpha1.TiKVGroup, *observation.Snapshot, *corev1.PodTemplateSpec)

@@ -70,7 +70,7 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 		"an Instance that has not registered has none":                {"", nil, "", ""},
 		"the store at its address is its own when first seen":         {"", []pd.Store{at(0, "4", "Up"), at(1, "5", "Up")}, "4", ""},
 		"an address with the cluster's domain is the same":            {"", []pd.Store{{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc.cluster.local:20160"}}, "4", ""},
-		"an IPv6 address is nobody's":                                 {"", []pd.Store{{ID: "4", State: "Up", Address: "[fd00::1]:20160"}}, "", ""},
+		"an IPv6 address is no member's":                              {"", []pd.Store{{ID: "4", State: "Up", Address: "[fd00::1]:20160"}}, "", ""},
 		"a recorded store at an IPv6 address is a problem":            {"4", []pd.Store{{ID: "4", State: "Up", Address: "[fd00::1]:20160"}}, "", "PD lists that store at [fd00::1]:20160"},
 		"another port is another program":                             {"", []pd.Store{{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc:3930"}}, "", ""},
 		"another group's pod of the same name is not it":              {"", []pd.Store{{ID: "4", State: "Up", Address: "kv-0.kv2-peer.ns.svc:20160"}}, "", ""},

@@ -106,7 +106,7 @@ func TestNoRegionLosesItsMajorityWithAZone(t *testing.T) {
 
 // P1: nor by what PD does with a region before it knows that the zone is stopped,
 // whatever peers and learners it has.
-func TestNoRegionLosesItsMajorityWithAZoneByWhatPDDoesMeanwhile(t *testing.T) {
+func TestNoRegionLosesItsMajorityWithAZoneWhilePDMovesPeers(t *testing.T) {
 	stopped, held := 0, 0
 	for _, r := range regionsOf(6, 3) {
 		s := zoned()
@@ -171,7 +171,7 @@ func shortOf(r pd.Region, down int) string {
 }
 
 // What is not proven is named, with what to type.
-func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
+func TestConditionsThatKeepAZoneFromBeingRestartedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*observation.Snapshot)
 		says   string
@@ -248,7 +248,7 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
+func TestRegionsThatKeepAZoneFromBeingStopped(t *testing.T) {
 	s := zoned()
 	c := together(s)
 	q := c.BatchQuestion(first(s))
@@ -279,14 +279,14 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 	assert.Equal(t, "the regions of the stores could not be read: no", c.AllowsByRegions(observation.RegionAnswer{Err: errors.New("no")}).Reason())
 }
 
-func TestWhoIsRestartedTogether(t *testing.T) {
+func TestStoresOfOneZoneAreRestartedTogether(t *testing.T) {
 	s := zoned()
 	with, alone := together(s).ChooseBatch(s.Instances[2], slices.Delete(slices.Clone(s.Instances), 2, 3))
 	assert.False(t, alone.IsGiven())
 	assert.Equal(t, []*v1alpha1.Instance{s.Instances[3]}, with)
 
 	with, alone = tikv(kv(6), s).ChooseBatch(s.Instances[2], s.Instances)
-	assert.Empty(t, with, "nobody asked for it")
+	assert.Empty(t, with, "the spec does not ask for it")
 	assert.False(t, alone.IsGiven())
 
 	s.PD.IsolationLevel = ""

@@ -17,7 +17,7 @@ func TestAScheduleIsReadInItsZone(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAScheduleIsTold(t *testing.T) {
+func TestAnInvalidScheduleIsReported(t *testing.T) {
 	_, err := Parse("CRON_TZ=UTC 0 2 * * *", "")
 	require.ErrorIs(t, err, ErrZoneInSchedule)
 	var zone *ZoneError

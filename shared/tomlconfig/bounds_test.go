@@ -77,7 +77,7 @@ func allocated(work func()) uint64 {
 
 // P5, P10: an operator has 128 MiB for everybody; one object of one namespace must
 // not take them.
-func TestP10NoTextBecomesFarMoreThanItIs(t *testing.T) {
+func TestP10ParsingBoundsTheSizeOfTheResult(t *testing.T) {
 	for name, bomb := range bombs() {
 		t.Run(name, func(t *testing.T) {
 			require.LessOrEqual(t, len(bomb.text), longest)
@@ -98,7 +98,7 @@ func TestP10NoTextBecomesFarMoreThanItIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLongIsNotRendered(t *testing.T) {
+func TestATreeThatIsTooLongIsNotRendered(t *testing.T) {
 	path := strings.Repeat("p", 500)
 	tree := parse(t, fill("", func(n int) string { return fmt.Sprintf("[%s.t%d]\n", path, n) }))
 	text, err := tomlconfig.Render(tree)
@@ -119,7 +119,7 @@ func TestWhatIsTooLongIsNotRendered(t *testing.T) {
 
 // What was read can be read again when it was rendered, as the settings that are
 // given to living servers do with the files of the members.
-func TestWhatIsWithinTheBoundsStaysThere(t *testing.T) {
+func TestRenderedTextStaysWithinTheBounds(t *testing.T) {
 	for _, text := range []string{
 		"a = [" + strings.Repeat("{a={}},", 3000) + "]",
 		fill("", func(n int) string {

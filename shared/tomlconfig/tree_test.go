@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) tomlconfig.Tree {
 	return tree
 }
 
-func TestHowItIsWrittenDoesNotMatter(t *testing.T) {
+func TestTheFormattingOfTOMLDoesNotMatter(t *testing.T) {
 	cases := []struct {
 		name, a, b string
 		want       bool

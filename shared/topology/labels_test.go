@@ -81,7 +81,7 @@ func TestMissing(t *testing.T) {
 		name             string
 		want, have, left map[string]string
 	}{{
-		name: "everything is there, beside somebody else's",
+		name: "everything is there, beside a user's labels",
 		want: map[string]string{"zone": "a"},
 		have: map[string]string{"zone": "a", "engine": "tiflash"},
 		left: map[string]string{},

@@ -33,7 +33,7 @@ func TestATurnHasAPlaceUntilItEnds(t *testing.T) {
 	})
 }
 
-func TestSoManyTurnsBeginInASecond(t *testing.T) {
+func TestTurnsPerSecondAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, began := turns.New(2, 100), time.Now()
 		begin := func(moving bool) {

@@ -8,14 +8,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-func TestWhatNobodyHasJudgedIsRefused(t *testing.T) {
+func TestAVerdictThatWasNotSetRefuses(t *testing.T) {
 	var forgotten verdict.Verdict
 	assert.False(t, forgotten.IsAllowed())
 	assert.NotEmpty(t, forgotten.Reason())
 	assert.NotEmpty(t, verdict.Refuse("").Reason())
 }
 
-func TestTheFirstThatRefusesCounts(t *testing.T) {
+func TestTheFirstRefusalWins(t *testing.T) {
 	yes, one, two := verdict.Allow(), verdict.Refuse("one"), verdict.Refusef("t%s", "wo")
 	assert.Equal(t, yes, verdict.RequireAll(yes, yes))
 	assert.Equal(t, one, verdict.RequireAll(yes, one, two))
@@ -26,7 +26,7 @@ func TestTheFirstThatRefusesCounts(t *testing.T) {
 	assert.Equal(t, one, verdict.RefuseIf("one"))
 }
 
-func TestAReasonIsGivenEvenIfItsTextIsEmpty(t *testing.T) {
+func TestARefusalWithoutATextHasAReason(t *testing.T) {
 	var none verdict.Reason
 	assert.False(t, none.IsGiven())
 	assert.True(t, verdict.NewReason("").IsGiven(), "it does not depend on the text")

@@ -13,7 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
 
-func TestWhatIsAnEdit(t *testing.T) {
+func TestAnEditChangesSpecMetadataOrDeletion(t *testing.T) {
 	edited := watch.EditedPredicate()
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.PDGroup)
@@ -39,7 +39,7 @@ func TestWhatIsAnEdit(t *testing.T) {
 }
 
 // What is there when an operator starts was edited meanwhile if its status is of another spec.
-func TestWhatWasEditedWhileNobodyLooked(t *testing.T) {
+func TestAnEditMadeWhileTheOperatorWasDownIsFoundAtItsStart(t *testing.T) {
 	edited := watch.EditedPredicate()
 	for name, object := range map[string]func(generation, observed int64) client.Object{
 		"a group": func(generation, observed int64) client.Object {
@@ -66,7 +66,7 @@ func TestWhatWasEditedWhileNobodyLooked(t *testing.T) {
 			assert.True(t, edited.Create(event.CreateEvent{Object: object(2, 1), IsInInitialList: true}))
 			assert.False(t, edited.Create(event.CreateEvent{Object: object(2, 2), IsInInitialList: true}))
 			made := object(1, 0)
-			assert.True(t, edited.Create(event.CreateEvent{Object: made}), "somebody has just made it")
+			assert.True(t, edited.Create(event.CreateEvent{Object: made}), "a user has just made it")
 			made.SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "c", Controller: new(true)}})
 			assert.False(t, edited.Create(event.CreateEvent{Object: made}), "an operator has")
 		})

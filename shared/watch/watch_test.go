@@ -47,7 +47,7 @@ func TestPredicates(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsCordonedIsWork(t *testing.T) {
+func TestACordonedNodeTriggersAReconcile(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	cordoned := node.DeepCopy()
 	cordoned.Spec.Unschedulable = true
@@ -56,7 +56,7 @@ func TestANodeThatIsCordonedIsWork(t *testing.T) {
 	assert.False(t, watch.NodePredicate().Update(event.UpdateEvent{ObjectOld: cordoned, ObjectNew: cordoned.DeepCopy()}))
 }
 
-func TestWhatIsSaidOfAPDGroupWakesItsGroupsAlone(t *testing.T) {
+func TestTheStatusOfAPDGroupWakesOnlyItsGroups(t *testing.T) {
 	scheme := runtime.NewScheme()
 	assert.NoError(t, v1alpha1.AddToScheme(scheme))
 	group := func(namespace, name, pd string) client.Object {

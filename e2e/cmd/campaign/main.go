@@ -189,7 +189,7 @@ func writeFigures(root string, r request) error {
 		return err
 	}
 	if strings.HasSuffix(r.Commit, document.Dirty) {
-		return fmt.Errorf("figures of %s are nobody's to check: commit first, or name a commit with -commit", r.Commit)
+		return fmt.Errorf("figures of %s cannot be checked: commit first, or name a commit with -commit", r.Commit)
 	}
 	records = slices.DeleteFunc(records, func(record campaign.Record) bool { return record.Commit != r.Commit })
 	if len(records) == 0 {

@@ -85,7 +85,7 @@ func rehearseRelease(ctx context.Context, out io.Writer, o release.Options) erro
 	if err != nil {
 		return fmt.Errorf("create directory for a dry run: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // nobody wants what a dry run made
+	defer func() { _ = os.RemoveAll(dir) }() // what a dry run made is not needed
 	var sums [2][]byte
 	for i := range sums {
 		if err := release.Write(ctx, filepath.Join(dir, o.Version), o); err != nil {

@@ -40,7 +40,7 @@ const (
 
 // measureSpeed prints how long the operators themselves take: within a roll of TiKV, and
 // to ask for a TiDB pod that was deleted. It judges nothing: what a machine that
-// does much else takes is nobody's failure.
+// does much else takes is no failure.
 func measureSpeed(ctx context.Context, plane *controlplane.ControlPlane) (err error) {
 	story, err := scenario.Find(rolled)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *sampler) run(ctx context.Context) map[string]time.Duration {
 }
 
 // phase is what goes on. A pod that is gone and not asked for again is the
-// operators' own time, and so is all that is nobody else's.
+// operators' own time, and so is all other time.
 func (s *sampler) phase() string {
 	restarting := false
 	s.rig.Watcher.Now(func(o rig.Objects) {

@@ -176,7 +176,7 @@ func writeFigures(ctx context.Context, commit string) error {
 		}
 	}
 	if strings.HasSuffix(commit, document.Dirty) {
-		return fmt.Errorf("figures of %s are nobody's to check: commit first, or name a commit with -commit", commit)
+		return fmt.Errorf("figures of %s cannot be checked: commit first, or name a commit with -commit", commit)
 	}
 	dir, err := results.Dir()
 	if err != nil {

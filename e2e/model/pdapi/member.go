@@ -43,7 +43,7 @@ func (s *Server) member(m model.Member, build bool) memberJSON {
 	out := memberJSON{
 		Name: m.Name, MemberID: m.ID, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, LeaderPriority: m.LeaderPriority,
 	}
-	// What has not started yet has told nobody which binary it is.
+	// What has not started yet has not told which binary it is.
 	if build && m.Name != "" {
 		out.DeployPath, out.BinaryVersion, out.GitHash = "/", s.Build.Version, s.Build.GitHash
 	}

@@ -129,7 +129,7 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if leader.ID == s.Members.Self().ID {
-		// It led once, and has heard of nobody else since.
+		// It led once, and has heard of no other leader since.
 		http.Error(w, redirectFailed, http.StatusInternalServerError)
 		return
 	}
@@ -218,7 +218,7 @@ func replyRegions(w http.ResponseWriter, body any) {
 	writeBody(w, data)
 }
 
-// writeBody sends the body. A reader that went away is nobody's concern.
+// writeBody sends the body. That a reader went away is no error.
 func writeBody(w io.Writer, data []byte) {
 	if _, err := w.Write(data); err != nil {
 		return

@@ -140,25 +140,25 @@ func (v view) Transfer(_ context.Context, name string) error {
 func (v view) Remove(_ context.Context, id uint64) error {
 	defer v.lock()()
 	p := v.n.pd
-	var victim *node
+	var member *node
 	active := 0
 	voters := p.voters()
 	for _, n := range voters {
 		if n.id == id {
-			victim = n
+			member = n
 		}
 		if n == p.leader || n.alive && p.clock.Now().Sub(n.upSince) >= healthInterval {
 			active++
 		}
 	}
-	if victim == nil {
+	if member == nil {
 		return errMemberNotFound
 	}
 	// A dead member is no part of the quorum and may always go.
-	if victim.alive && active-1 < 1+(len(voters)-1)/2 {
+	if member.alive && active-1 < 1+(len(voters)-1)/2 {
 		return ErrUnhealthy
 	}
-	victim.removed = true
+	member.removed = true
 	return nil
 }
 
@@ -174,7 +174,7 @@ func (v view) SetPriority(_ context.Context, id uint64, priority int) error {
 }
 
 // areMembersConnected reports whether etcd adds a member: all that are listed have been
-// connected to each other for long enough. One alone has nobody to be connected to.
+// connected to each other for long enough. One alone has no other to be connected to.
 func (p *PD) areMembersConnected() bool {
 	voters := p.voters()
 	return len(voters) == 1 || !slices.ContainsFunc(voters, func(n *node) bool {
@@ -208,7 +208,7 @@ func (n *node) handler() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"header":{}}`) // nobody listens if it fails
+		_, _ = io.WriteString(w, `{"header":{}}`) // the reader is gone if it fails
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "404 page not found", http.StatusNotFound)
@@ -244,7 +244,7 @@ func (n *node) updateMember(w http.ResponseWriter, r *http.Request) {
 	default:
 		n.pd.nodes[at].peers = asked.PeerURLs
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"header":{}}`) // nobody listens if it fails
+		_, _ = io.WriteString(w, `{"header":{}}`) // the reader is gone if it fails
 	}
 }
 

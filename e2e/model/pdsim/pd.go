@@ -366,7 +366,7 @@ func (p *PD) Join(name string) error {
 	return p.start(name)
 }
 
-// AddUnstarted adds a member to the list that nobody has started: it has no name
+// AddUnstarted adds a member to the list that has not started: it has no name
 // and counts for the majority.
 func (p *PD) AddUnstarted(peerURL string) {
 	p.mu.Lock()
@@ -470,7 +470,7 @@ func (p *PD) setLeader(n *node) {
 		return
 	}
 	if n.known != nil || p.leader != nil {
-		// Where the regions are is physically true, whoever has written it down.
+		// Where the regions are is physically true, whether or not a member has written it down.
 		if err := p.cluster.Tick(); err != nil {
 			p.raise(model.LostData, "pd", err.Error())
 			return

@@ -72,7 +72,7 @@ func openPort(answers http.Handler, listeners ...net.Listener) *port {
 	return p
 }
 
-// listenLoopback listens where a member listened before, if nobody else does by now, or at a free
+// listenLoopback listens where a member listened before, if no other process does by now, or at a free
 // port: a member is reached by the URL that it advertises.
 func listenLoopback(before string) (net.Listener, error) {
 	var config net.ListenConfig
@@ -120,5 +120,5 @@ func (l *inside) Close() error {
 	return nil
 }
 
-// Addr implements net.Listener. Nobody outside can use it.
+// Addr implements net.Listener. It cannot be used from outside.
 func (l *inside) Addr() net.Addr { return &net.UnixAddr{Name: "pd", Net: "unix"} }

@@ -30,7 +30,7 @@ func (s *Server) key(name string) string {
 }
 
 // leaderLoop campaigns while this member leads etcd, as PD does, and follows
-// whoever leads otherwise.
+// any other leader.
 func (s *Server) leaderLoop(ctx context.Context) {
 	watch := s.client.Watch(ctx, s.key("leader"))
 	for ctx.Err() == nil {
@@ -64,7 +64,7 @@ func (s *Server) leadsRaft() bool {
 	return s.etcd.Server.Leader() == s.etcd.Server.MemberID()
 }
 
-// followLeader reads who leads, and remembers it. free says that nobody does.
+// followLeader reads who leads, and remembers it. free says that no member does.
 func (s *Server) followLeader(ctx context.Context) (free bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -142,7 +142,7 @@ func (s *Server) lead(ctx context.Context) error {
 	}
 }
 
-// campaign returns nil without an error when somebody else was faster.
+// campaign returns nil without an error when another member was faster.
 func (s *Server) campaign(ctx context.Context) (*term, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -49,7 +49,7 @@ func openLog(cfg Config) (*slog.Logger, *zap.Logger, error) {
 		return nil, nil, fmt.Errorf("log level: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})).With("member", cfg.Name)
-	// etcd tells much that nobody needs while it is well.
+	// etcd logs much that is not needed while it is healthy.
 	style := zap.NewProductionEncoderConfig()
 	style.EncodeTime = zapcore.ISO8601TimeEncoder
 	enc := zapcore.NewConsoleEncoder(style)

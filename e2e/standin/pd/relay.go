@@ -15,7 +15,7 @@ import (
 // An etcd that starts asks the others first, with a second's patience for each,
 // and listens meanwhile without answering. Members that start together would so
 // wait for each other for nothing. With the relay, their port is closed until
-// there is somebody to answer, and asking costs no time.
+// there is a member to answer, and asking costs no time.
 type relay struct {
 	cancel    context.CancelFunc
 	listeners []net.Listener
@@ -61,7 +61,7 @@ func relayConnection(ctx context.Context, from net.Conn, target net.Addr) {
 		return
 	}
 	hangUp := sync.OnceFunc(func() {
-		// Whoever is still reading learns of it by this.
+		// A client that is still reading learns of it by this.
 		_ = from.Close()
 		_ = to.Close()
 	})

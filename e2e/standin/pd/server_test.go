@@ -149,7 +149,7 @@ func TestPDListensByIPv6(t *testing.T) {
 	require.NoError(t, err, "by IPv4 as well")
 }
 
-// free returns a port that nobody listens on by IPv6. The test is skipped where there is
+// free returns a port that no process listens on by IPv6. The test is skipped where there is
 // none.
 func free(t *testing.T) string {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 )
 
 // NewLogger returns a logger whose every line begins with "stand-in <name>",
-// so that nobody takes a stand-in's log for that of the real program. An empty
+// so that no reader takes a stand-in's log for that of the real program. An empty
 // level means info; the level names of TiKV, TiDB and TiFlash are understood.
 func NewLogger(w io.Writer, name, level string) (*slog.Logger, error) {
 	var l slog.Level

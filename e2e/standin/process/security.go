@@ -38,7 +38,7 @@ func (f Files) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return tls.NewListener(l, config), nil
 }
 
-// Server is how one serves; nil without TLS. Without a CA nobody is asked for a certificate.
+// Server is how one serves; nil without TLS. Without a CA no client is asked for a certificate.
 func (f Files) Server(wanted tls.ClientAuthType) (*tls.Config, error) {
 	if f.Cert == "" && f.Key == "" {
 		return nil, nil

@@ -44,7 +44,7 @@ func (c cluster) takers(not string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.captures)), func(id string) bool { return c.stopping[id] || id == not })
 }
 
-// turn returns which tables the owner gives to whom now: those of nobody at once, some of those
+// turn returns which tables the owner gives to whom now: those of no capture at once, some of those
 // that are drained, and one if the captures are uneven.
 func (c cluster) turn() map[int]string {
 	takers := c.takers("")

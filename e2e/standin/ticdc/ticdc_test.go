@@ -75,7 +75,7 @@ func (r running) handOver(t *testing.T) {
 }
 
 // CDC-01: captures that hand over leave the others ready, whichever is the owner, and the last
-// one has nobody to hand over to.
+// one has no other to hand over to.
 func TestCDC01CapturesThatHandOverMayStop(t *testing.T) {
 	pd := pdserver.Start(t)
 	first, second, third := begin(t, pd.Addr), begin(t, pd.Addr), begin(t, pd.Addr)
@@ -100,7 +100,7 @@ func TestACaptureThatDoesNotHandOverIsSeen(t *testing.T) {
 	second.answers(t, http.StatusInternalServerError)
 }
 
-func TestWhatTheOwnerMoves(t *testing.T) {
+func TestTheOwnerMovesTablesOfDrainedAndUnevenCaptures(t *testing.T) {
 	all := func(id string) map[int]string {
 		out := map[int]string{}
 		for table := range tables {
@@ -127,7 +127,7 @@ func TestWhatTheOwnerMoves(t *testing.T) {
 		"none of the last one":                     {[]string{"a"}, []string{"a"}, all("a"), map[string]int{}},
 		"one, if another has fewer":                {[]string{"a", "b"}, nil, uneven, map[string]int{"b": 1}},
 		"none, if they are even":                   {[]string{"a", "b"}, nil, even, map[string]int{}},
-		"none, if nobody is there":                 {nil, nil, all("a"), map[string]int{}},
+		"none, if no capture is there":             {nil, nil, all("a"), map[string]int{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := cluster{captures: map[string]string{}, stopping: map[string]bool{}, tables: c.tables}

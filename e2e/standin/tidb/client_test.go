@@ -260,7 +260,7 @@ func TestTheCommandLineClientIsServed(t *testing.T) {
 	run := func(args ...string) string {
 		all := append([]string{"--no-defaults", "--host=" + r.cfg.Host, "--port=" + strconv.Itoa(r.cfg.Port), "--batch", "--skip-column-names"}, args...)
 		cmd := exec.CommandContext(t.Context(), path, all...)
-		// Nothing of whoever runs the test, such as a login path.
+		// Nothing of the user who runs the test, such as a login path.
 		cmd.Env = []string{"HOME=" + t.TempDir()}
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))

@@ -231,5 +231,5 @@ func tidbVersion(release string) string {
 	}, "\n")
 }
 
-// gitHash is 40 digits long as a real one, and recognisably nobody's.
+// gitHash is 40 digits long as a real one, and recognisably of no commit.
 const gitHash = "57a4d1575746000000000000000000000000057a"

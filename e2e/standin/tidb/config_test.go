@@ -40,7 +40,7 @@ func TestParseArgs(t *testing.T) {
 	assert.Equal(t, map[string]string{"zone": "z1"}, cfg.Labels)
 	assert.Equal(t, "8.0.11-TiDB-v8.5.7", cfg.ServerVersion())
 	assert.EqualValues(t, 3, process.Lookup(cfg.Document, "log.file.max-days"))
-	assert.EqualValues(t, 300, process.Lookup(cfg.Document, "log.file.max-size"), "a default that nobody changed")
+	assert.EqualValues(t, 300, process.Lookup(cfg.Document, "log.file.max-size"), "a default that was not changed")
 }
 
 func TestParseArgsTakesIPv6(t *testing.T) {

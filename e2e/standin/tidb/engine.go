@@ -25,7 +25,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// replayUser runs what other servers logged. It is locked: nobody logs in as it.
+// replayUser runs what other servers logged. It is locked: no client logs in as it.
 const replayUser = "stand-in"
 
 // engine is the SQL side of the server.

@@ -278,7 +278,7 @@ func TestTheInitialScriptRunsOncePerCluster(t *testing.T) {
 	require.NoError(t, again.db(t, "root:secret", "").PingContext(t.Context()), "a later script is not run")
 }
 
-func TestItWaitsForAStoreThatAnswers(t *testing.T) {
+func TestAServerWaitsForAStoreThatAnswers(t *testing.T) {
 	pd := pdserver.Start(t)
 	pd.Put(&metapb.Store{Id: 1, Address: "127.0.0.1:1"})
 	pd.Put(&metapb.Store{Id: 2, Address: pd.Addr, Labels: []*metapb.StoreLabel{{Key: "engine", Value: "tiflash"}}})
@@ -297,7 +297,7 @@ func TestItWaitsForAStoreThatAnswers(t *testing.T) {
 	require.NoError(t, waitForStore(later, client))
 }
 
-func TestDB19ItStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
+func TestDB19AServerStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 	pd := pdserver.StartWithStore(t)
 	slow := filepath.Join(t.TempDir(), "log", "slow.log")
 	file := write(t, "graceful-wait-before-shutdown = 1\n[instance]\ntidb_slow_log_threshold = 100\n")

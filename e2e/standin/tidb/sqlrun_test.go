@@ -30,7 +30,7 @@ func secret(t *testing.T, keys map[string]string) string {
 	return dir
 }
 
-func TestDB10UsersOfALivingDatabaseAreMadeAndGetOtherPasswords(t *testing.T) {
+func TestDB10UsersOfARunningDatabaseAreMadeAndGetOtherPasswords(t *testing.T) {
 	r := start(t, pdserver.StartWithStore(t)).ready(t)
 	passwords := map[string]string{
 		"plain": "plain", "quotes": `''"'\'`, "slashes": `\\\n\%\_\`, "sql": "x'; DROP USER root; -- ", "wide": "密码 é 🔑", "blank": "  ", "root": `it's \ "$HOME"`,

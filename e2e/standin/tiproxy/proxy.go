@@ -39,7 +39,7 @@ type Proxy struct {
 
 var _ mysql.Handler = &Proxy{}
 
-// NewProxy returns a proxy that nobody is connected to.
+// NewProxy returns a proxy without connections.
 func NewProxy(log *slog.Logger, servers Servers) *Proxy {
 	return &Proxy{log: log, servers: servers, sessions: map[*mysql.Conn]*session{}}
 }

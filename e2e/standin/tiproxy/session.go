@@ -38,7 +38,7 @@ type session struct {
 	address string
 	// inTransaction says that the session cannot be moved now.
 	inTransaction bool
-	// stays is until when nobody tries to move the session again.
+	// stays is until when the proxy does not try to move the session again.
 	stays  time.Time
 	closed bool
 }

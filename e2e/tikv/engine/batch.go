@@ -113,7 +113,7 @@ func (b *Batch) DeleteLock(key []byte) error {
 
 // Remove takes all data, marks and locks between two encoded keys away, which no
 // region here has any more; an empty end is the end of all keys. What is read from
-// keeps them: nobody reads there until Replace.
+// keeps them: nothing is read there until Replace.
 func (b *Batch) Remove(start, end []byte) error {
 	lower, upper := keyBounds(lockSpace, start, end)
 	err := scanKeys(b.engine.disk, lower, upper, func(key, _ []byte) error {

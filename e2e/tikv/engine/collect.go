@@ -10,7 +10,7 @@ import (
 // collectChanges is how many deletions are committed together.
 const collectChanges = 1000
 
-// Collect takes from the disk what nobody reads who reads at a timestamp or later:
+// Collect takes from the disk what no reader at a timestamp or later reads:
 // versions that are followed by another one before it, deleted keys, and marks. It
 // may run beside commits. What is read from collects its own garbage.
 func (e *Engine) Collect(safePoint uint64) error {

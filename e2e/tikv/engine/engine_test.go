@@ -91,7 +91,7 @@ func copyDir(t *testing.T, dir string) string {
 	return out
 }
 
-func TestWhatWasCommittedSurvivesAKill(t *testing.T) {
+func TestCommittedDataSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, dir)
 	for i := range 100 {

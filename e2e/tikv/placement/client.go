@@ -90,7 +90,7 @@ func Dial(addr string, over *tls.Config) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr,
 		grpc.WithTransportCredentials(secured),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: fast, MinConnectTimeout: callTimeout}),
-		// Nobody closes the connections of a node that has lost its power.
+		// Nothing closes the connections of a node that has lost its power.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.MaxCallSendMsgSize(1<<30)))
 	if err != nil {
@@ -401,7 +401,7 @@ func (c *Client) ReportBatchSplit(ctx context.Context, regions []*metapb.Region)
 	})
 }
 
-// SafePoint is the timestamp below which nobody reads any more.
+// SafePoint is the timestamp below which no client reads any more.
 func (c *Client) SafePoint(ctx context.Context) (ts uint64, err error) {
 	err = c.do(ctx, "ask for the safe point", func(ctx context.Context, pd pdpb.PDClient) error {
 		res, err := pd.GetGCSafePoint(ctx, &pdpb.GetGCSafePointRequest{Header: c.header()})

@@ -117,7 +117,7 @@ func (n *node) end() {
 
 // restart ends the store and brings it back from its directory.
 func (n *node) restart() {
-	n.latch.Lock() // nobody reads from an engine that is closed
+	n.latch.Lock() // no reader reads from an engine that is closed
 	defer n.latch.Unlock()
 	n.end()
 	n.open()

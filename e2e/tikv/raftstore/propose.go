@@ -80,7 +80,7 @@ func (p *peer) proposed(sequence uint64, answer func(result, *errorpb.Error), er
 	}
 }
 
-// answerOf finds who waits for a command here; nil when nobody does.
+// answerOf finds who waits for a command here; nil when no request does.
 func (p *peer) answerOf(h *raft_cmdpb.RaftRequestHeader) func(result, *errorpb.Error) {
 	if len(h.GetUuid()) != 16 || binary.BigEndian.Uint64(h.Uuid) != p.id {
 		return nil

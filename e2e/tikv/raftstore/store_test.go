@@ -169,7 +169,7 @@ func TestAPeerMovesToAnotherStore(t *testing.T) {
 	assert.Equal(t, "before", value)
 }
 
-func TestAPeerThatWasRemovedWhileItCouldNotHearIsTold(t *testing.T) {
+func TestAPeerRemovedDuringAPartitionLearnsOfIt(t *testing.T) {
 	for name, add := range map[string]func(c *cluster, region, store uint64){"a voter": (*cluster).addPeer, "a learner": (*cluster).addLearner} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 4)

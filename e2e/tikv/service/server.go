@@ -373,7 +373,7 @@ func (s *Server) Snapshot(stream tikvpb.Tikv_SnapshotServer) error {
 	return s.receiver.Snapshot(stream)
 }
 
-// SetSafePoint collects what nobody reads any more.
+// SetSafePoint collects what no client reads any more.
 func (s *Server) SetSafePoint(ts uint64) error {
 	s.mvcc.UpdateSafePoint(ts)
 	return s.engine.Collect(ts)

@@ -44,7 +44,7 @@ func TestFlagsAndFile(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		toml string

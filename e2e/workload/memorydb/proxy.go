@@ -128,7 +128,7 @@ func (p *Proxy) Refuse(refuse bool) {
 	p.refuses = refuse
 }
 
-// Mute swallows all answers, or no longer: statements are executed, and nobody is told.
+// Mute swallows all answers, or no longer: statements are executed, and their clients hear nothing.
 func (p *Proxy) Mute(mute bool) {
 	p.lock.Lock()
 	defer p.lock.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
-func TestBR04ABackupWaitsForItsGroupRunsOnceAndTellsItsEnd(t *testing.T) {
+func TestBR04ABackupWaitsForItsGroupRunsOnceAndReportsItsEnd(t *testing.T) {
 	w := begin(t)
 	b := w.backup("monday")
 	w.Create(b)
@@ -34,7 +34,7 @@ func TestBR04ABackupWaitsForItsGroupRunsOnceAndTellsItsEnd(t *testing.T) {
 	assert.Empty(t, b.Finalizers, "its files are retained")
 }
 
-func TestBR04WhatCannotBeginIsTriedAgainAndWhatHasBegunIsNot(t *testing.T) {
+func TestBR04OnlyARunThatHasNotBegunIsRetried(t *testing.T) {
 	w := begin(t)
 	w.serve()
 	b := w.backup("monday")
@@ -68,7 +68,7 @@ func TestBR04FilesGoWithTheirBackupOnlyWhereItSaysSo(t *testing.T) {
 	w.end("monday-clean-1", result.Result{Reason: v1alpha1.ReasonStorageUnreachable, Message: "no answer"}, metav1.Now())
 	w.state(b, v1alpha1.RunRunning, "Stalled=True/StorageUnreachable@2: the files in s3://backups/shop/monday cannot be deleted: no answer; to keep them, set spec.cleanupPolicy to Retain: kubectl -n "+w.Namespace+" patch backup monday")
 	w.Edit(b, func() { b.Spec.CleanupPolicy = v1alpha1.CleanupRetain })
-	w.collect("monday-clean-1") // nobody else would stop it
+	w.collect("monday-clean-1") // nothing else would stop it
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
 	}, stage.Patience, stage.Tick)

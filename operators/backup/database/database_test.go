@@ -11,7 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 )
 
-func TestBR04DatabasesOfUsersAreTold(t *testing.T) {
+func TestBR04DatabasesOfUsersAreFound(t *testing.T) {
 	assert.Equal(t, []string{"shop", "test"}, ofUsers([]string{"INFORMATION_SCHEMA", "mysql", "shop", "sys", "test", "lightning_task_info", "METRICS_SCHEMA", "PERFORMANCE_SCHEMA"}))
 	assert.True(t, strings.HasSuffix(QuoteName("a`b"), "a``b`"))
 }

@@ -49,7 +49,7 @@ func running() *v1alpha1.LogBackup {
 	return l
 }
 
-func TestBR01WhatTheJobOfALogLooksLike(t *testing.T) {
+func TestBR01TheJobOfALogBackupIsRenderedFromTheSpec(t *testing.T) {
 	l := running()
 	l.Status.State, l.Spec.TruncateBefore = v1alpha1.RunPaused, &metav1.Time{Time: result.TimeOf(tso(5))}
 	p := MakePlan(l, Seen{Group: group(), Image: image, Now: clock()})
@@ -62,7 +62,7 @@ func TestBR01WhatTheJobOfALogLooksLike(t *testing.T) {
 	assert.NotContains(t, p.Start.Labels, v1alpha1.LabelPhysicalOf, "backups run beside it")
 }
 
-func TestBR01WhenAJobLooksAtALog(t *testing.T) {
+func TestBR01WhenAJobChecksALogBackup(t *testing.T) {
 	for name, of := range map[string]struct {
 		change func(*v1alpha1.LogBackup, *Seen)
 		start  bool
@@ -75,7 +75,7 @@ func TestBR01WhenAJobLooksAtALog(t *testing.T) {
 			l.Spec.CheckEvery, s.Now = &metav1.Duration{Duration: time.Minute}, clock().Add(time.Minute)
 		}, true, 0, ""},
 		"another state": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Spec.State = v1alpha1.LogPaused }, true, 0, "is being made"},
-		"a state that nobody waits for": {func(l *v1alpha1.LogBackup, s *Seen) {
+		"a state that has been reached": {func(l *v1alpha1.LogBackup, s *Seen) {
 			l.Spec.State, l.Status.State, s.Now = v1alpha1.LogStopped, v1alpha1.RunStopped, clock().Add(time.Hour)
 		}, false, 0, ""},
 		"its group is not Ready": {func(l *v1alpha1.LogBackup, s *Seen) {
@@ -190,7 +190,7 @@ func TestBR01ALogBackupGoesWhenItsTaskIsStopped(t *testing.T) {
 }
 
 // A log that was stopped begins where it ended, and nothing of its second task may stay either.
-func TestBR01WhereTheTaskOfNowBeganIsKnown(t *testing.T) {
+func TestBR01TheStartOfTheCurrentTaskIsKnown(t *testing.T) {
 	l := running()
 	l.Status.State = v1alpha1.RunStopped
 	p := &planner{run: l, plan: Plan{Status: l.Status.RunStatus, Log: l.Status}}
@@ -321,7 +321,7 @@ func TestBR01NoTaskOutlivesItsLogBackup(t *testing.T) {
 }
 
 // A look at a log that goes well costs one write of the status, beside its Job.
-func TestBR01WhatALookAtALogWrites(t *testing.T) {
+func TestBR01ACheckOfALogBackupWritesStatusOnce(t *testing.T) {
 	l := running()
 	seen := Seen{Group: group(), Image: image, Now: clock().Add(5 * time.Minute)}
 	writes := 0

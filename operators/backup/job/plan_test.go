@@ -58,7 +58,7 @@ func fromPVC() *v1alpha1.Restore {
 	return r
 }
 
-func TestBR04WhatJobsLookLike(t *testing.T) {
+func TestBR04JobsAreRenderedFromTheSpec(t *testing.T) {
 	b := toS3()
 	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
 	p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()})
@@ -104,7 +104,7 @@ func TestBR04AuthoritiesAreMountedWhereTheyAreNamed(t *testing.T) {
 	}
 	assert.Equal(t, []corev1.KeyToPath{{Key: "root.pem", Path: "ca.crt"}}, sources["storage-ca"].Items)
 	assert.Equal(t, "basic-tidb-server-secret", sources["tls"].SecretName)
-	assert.Equal(t, []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}, sources["tls"].Items, "no key that nobody needs")
+	assert.Equal(t, []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}, sources["tls"].Items, "no key that is not needed")
 }
 
 func TestBR04WhatARunWaitsFor(t *testing.T) {
@@ -139,7 +139,7 @@ func pod(j *batchv1.Job, change func(*corev1.PodStatus)) *corev1.Pod {
 	return out
 }
 
-func TestBR04WhatKeepsAPodFromRunningIsNamed(t *testing.T) {
+func TestBR04TheCauseOfAPodThatCannotRunIsNamed(t *testing.T) {
 	waits := func(reason string) func(*corev1.PodStatus) {
 		return func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, Image: "a:b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "why"}}}}

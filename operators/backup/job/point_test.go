@@ -32,7 +32,7 @@ func toMoment(minutes int) *v1alpha1.Restore {
 	return r
 }
 
-func TestBR01AMomentIsRestoredFromTheNewestFullBackupBeforeIt(t *testing.T) {
+func TestBR01APointInTimeIsRestoredFromTheNewestFullBackupBeforeIt(t *testing.T) {
 	old, fresh := full("old", 10, nil), full("fresh", 30, nil)
 	for name, of := range map[string]struct {
 		at      int
@@ -102,7 +102,7 @@ func TestBR01AChosenBackupStays(t *testing.T) {
 	assert.Contains(t, p.Start.Spec.Template.Spec.Containers[0].Args, "--folder=full/old")
 }
 
-func TestBR01AMomentIsRestoredWithoutItsObjects(t *testing.T) {
+func TestBR01APointInTimeIsRestoredWithoutItsObjects(t *testing.T) {
 	r := toMoment(40)
 	r.Spec.From = v1alpha1.RestoreSource{Storage: toS3().Spec.Storage.DeepCopy(), Folder: "sunday", LogFolder: "pitr"}
 	r.Spec.Type = v1alpha1.BackupPhysical

@@ -15,7 +15,7 @@ func logBackup(name, uid string) *v1alpha1.LogBackup {
 }
 
 // docs/reference/backup.md has these names.
-func TestBR04HowJobsAreCalled(t *testing.T) {
+func TestBR04TheNamesOfJobs(t *testing.T) {
 	named := metav1.ObjectMeta{Name: "monday"}
 	for name, c := range map[string]struct {
 		run       v1alpha1.Run

@@ -55,7 +55,7 @@ func TestTheLogsOfTheToolsTellHowFarTheyAre(t *testing.T) {
 	}
 }
 
-func TestP12WhatAPodAnswersIsReadAsIfAnybodyHadWrittenIt(t *testing.T) {
+func TestP12TheOutputOfAPodIsNotTrusted(t *testing.T) {
 	for _, text := range []string{"", "{", `{"percent":101}`, `{"percent":-1}`, `{"percent":"a"}`, `[]`} {
 		_, is := parseReport([]byte(text))
 		assert.False(t, is, text)

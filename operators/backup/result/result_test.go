@@ -19,7 +19,7 @@ func TestBR04AResultIsReadAsItWasWritten(t *testing.T) {
 	assert.Equal(t, r, got)
 }
 
-func TestBR04WhateverAPodSaysIsBounded(t *testing.T) {
+func TestBR04TheOutputOfAPodIsBounded(t *testing.T) {
 	for _, text := range []string{"", "hello", `{"bytes":-1}`, `{"tso":"4 2"}`, `{"tso":"123456789012345678901"}`, `{"message":"` + strings.Repeat("x", 5000) + `"}`} {
 		_, is := Read(text)
 		assert.False(t, is, text)

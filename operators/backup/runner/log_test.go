@@ -117,7 +117,7 @@ func TestBR01ATaskThatAnErrorPausedIsResumedAndTold(t *testing.T) {
 	}, out)
 }
 
-func TestBR01WhatStandsInTheWayOfALogIsNamed(t *testing.T) {
+func TestBR01TheCauseOfABlockedLogBackupIsNamed(t *testing.T) {
 	for name, of := range map[string]struct {
 		change        func(*Command, *brOf, server)
 		reason, words string
@@ -127,7 +127,7 @@ func TestBR01WhatStandsInTheWayOfALogIsNamed(t *testing.T) {
 			b.fails["start"] = "GC safepoint 9 exceed TS 7: [BR:Backup:ErrBackupGCSafepointExceeded]backup GC safepoint exceeded"
 		}, v1alpha1.ReasonLogGap, "exceed TS 7"},
 		"a bucket that is missing": {func(c *Command, _ *brOf, _ server) { c.Storage.Bucket = "nothing" }, v1alpha1.ReasonBucketMissing, "it does not exist"},
-		"files of somebody": {func(_ *Command, _ *brOf, s server) {
+		"files of another program": {func(_ *Command, _ *brOf, s server) {
 			require.NoError(t, os.MkdirAll(filepath.Join(s.dir, "copies", "prod", "monday"), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(s.dir, "copies", "prod", "monday", "x"), nil, 0o600))
 		}, v1alpha1.ReasonFolderTaken, "files that are none of a backup"},
@@ -179,7 +179,7 @@ func TestBR01ALogIsTruncatedInItsOwnFolder(t *testing.T) {
 	require.ErrorContains(t, err, "nothing is deleted")
 }
 
-func TestBR01ALogReachesWhatIsAskedFor(t *testing.T) {
+func TestBR01ALogMustReachTheRequestedPointInTime(t *testing.T) {
 	has, err := spanIn([]byte("x\n[2022/07/25 23:02:57.236 +08:00] [INFO] [collector.go:69] [\"log metadata\"] [log-min-ts=100] [log-min-date=\"2022\"] [log-max-ts=200] [log-max-date=\"2022\"]\n"))
 	require.NoError(t, err)
 	assert.Equal(t, span{100, 200}, has)
@@ -207,7 +207,7 @@ func TestBR01ALogReachesWhatIsAskedFor(t *testing.T) {
 }
 
 // A moment is restored by one run of BR, from a log that is one and after its span was asked for.
-func TestBR01AMomentIsRestoredFromABackupAndALog(t *testing.T) {
+func TestBR01APointInTimeIsRestoredFromABackupAndALog(t *testing.T) {
 	c, br, s := keeping(t)
 	c.Storage.Folder, c.UID = "prod/pitr", "l"
 	_, err := c.keepLog(t.Context(), io.Discard)

@@ -67,7 +67,7 @@ func (p *pdOf) serve(t *testing.T) string {
 
 // others is what others have in PD.
 func others() []cluster.SafePoint {
-	return []cluster.SafePoint{{ServiceID: "gc_worker", SafePoint: 10}, {ServiceID: "ticdc", SafePoint: 41}, {ServiceID: "br-of-somebody", SafePoint: 40}, {ServiceID: "br-of-before", SafePoint: 12}}
+	return []cluster.SafePoint{{ServiceID: "gc_worker", SafePoint: 10}, {ServiceID: "ticdc", SafePoint: 41}, {ServiceID: "br-of-another", SafePoint: 40}, {ServiceID: "br-of-before", SafePoint: 12}}
 }
 
 // physical is a command of a physical run, and its storage.
@@ -91,7 +91,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 		"it is stopped":  {context.Canceled, "the run was asked to stop"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pd := &pdOf{points: others(), paused: []string{"of-somebody"}}
+			pd := &pdOf{points: others(), paused: []string{"of-another"}}
 			command, p, s := physical(t, pd)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -116,7 +116,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 			require.NoError(t, p.Begin(t.Context(), begun))
 			m, err := command.copyStores(ctx, p, io.Discard, begun)
 			assert.Equal(t, others(), pd.points, "those of others stay")
-			assert.Equal(t, []string{"of-somebody"}, pd.paused)
+			assert.Equal(t, []string{"of-another"}, pd.paused)
 			assert.Equal(t, []string{`balance-leader-scheduler {"delay":0}`}, pd.calls)
 			address := strings.TrimPrefix(command.Cluster.PD, "http://")
 			assert.Equal(t, []string{"backup", "full", "--backupts", "42", "--storage", p.URL(), "--pd", address, "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
@@ -145,7 +145,7 @@ func TestBR01APhysicalBackupStaysCompleteWithoutPD(t *testing.T) {
 	assert.Less(t, time.Since(begin), cluster.TidyTimeout+stopTimeout)
 }
 
-func TestBR01WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
+func TestBR01OnlyTablesOfTheSpecAreCopied(t *testing.T) {
 	assert.Empty(t, Command{}.tableFilters())
 	assert.Equal(t, []string{"`a-b`.*"}, Command{Databases: []string{"a-b"}}.tableFilters())
 	assert.Equal(t, []string{"`a`.`b`"}, Command{Tables: []string{"a.b"}}.tableFilters())
@@ -157,7 +157,7 @@ func TestBR01WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
 	assert.Contains(t, args, "--ca /tls/ca.crt --cert /tls/tls.crt --key /tls/tls.key")
 }
 
-func TestBR01ABackupIsReadByWhatCanReadIt(t *testing.T) {
+func TestBR01ABackupIsNotReadByAnOlderVersion(t *testing.T) {
 	for _, c := range []struct {
 		server, than string
 		older        bool

@@ -55,7 +55,7 @@ func TestBR04ABackupIsCompleteOnlyWithItsPosition(t *testing.T) {
 	assert.NotContains(t, objectstore.Files(t, dir), "p/b/backup.json")
 }
 
-func TestBR04AToolIsStoppedAndItsLastWordsAreTold(t *testing.T) {
+func TestBR04AToolIsStoppedAndItsLastOutputIsReported(t *testing.T) {
 	c := Command{Scratch: t.TempDir()}
 	var log bytes.Buffer
 	c.Tool = tool(t, `echo "[INFO] begins"; echo "dump failed: write: no space left on device" >&2; echo "  at main.go:7"; exit 1`)
@@ -102,7 +102,7 @@ func TestBR04CausesAreNamed(t *testing.T) {
 	require.EqualError(t, err, "key access_key of Secret s is not there")
 }
 
-func TestBR04WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
+func TestBR04OnlyTablesOfTheSpecAreCopied(t *testing.T) {
 	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
 	assert.Contains(t, c.dumpArgs("o", ""), everything)
 	assert.NotContains(t, c.dumpArgs("o", ""), "--password")

@@ -15,7 +15,7 @@ import (
 )
 
 // What was tested on a volume holds for a bucket too.
-func TestBR04AFolderOfABucketIsOneBackups(t *testing.T) {
+func TestBR04AFolderOfABucketBelongsToOneBackup(t *testing.T) {
 	s := serve(t)
 	for _, name := range []string{"other", "prod/monday2/data/x", "prod/monday.txt"} {
 		file := filepath.Join(s.dir, "copies", name)

@@ -74,7 +74,7 @@ func TestBR02WhenABackupIsDue(t *testing.T) {
 	}
 }
 
-func TestBR02WhatCannotBeReadIsNamed(t *testing.T) {
+func TestBR02AnInvalidScheduleIsNamed(t *testing.T) {
 	for words, change := range map[string]func(*v1alpha1.BackupScheduleSpec){
 		`spec.schedule: "CRON_TZ=UTC 0 2 * * *"`: func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "CRON_TZ=UTC 0 2 * * *" },
 		`spec.schedule: "0 2 * *"`:               func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "0 2 * *" },
@@ -91,7 +91,7 @@ func TestBR02WhatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-func TestBR02TheLatestTimeIsFoundHoweverLongNobodyLooked(t *testing.T) {
+func TestBR02TheLatestTimeOfAScheduleIsFoundAfterAnyPause(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := Parse(&v1alpha1.BackupScheduleSpec{Schedule: rapid.SampledFrom([]string{"* * * * *", "*/7 3 * * *", "0 2 * * 6", "30 4 1 * *"}).Draw(t, "schedule")})
 		require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestBR02RetentionNeverDeletesTheLastGoodBackup(t *testing.T) {
 	})
 }
 
-func TestBR02TheLastEndIsTold(t *testing.T) {
+func TestBR02StatusShowsTheLastEnd(t *testing.T) {
 	good, bad := backup("good", v1alpha1.RunComplete, 2*time.Hour), backup("bad", v1alpha1.RunFailed, time.Hour)
 	s := sample(func(*v1alpha1.BackupSchedule) {})
 	p := MakePlan(s, Seen{Backups: []*v1alpha1.Backup{good, bad}, Now: clock()})

@@ -102,7 +102,7 @@ func TestBR04ABucketOfAmazonIsReachedByTheRoleOfThePod(t *testing.T) {
 	}
 }
 
-func TestBR04WhyAPodHasNoRoleIsTold(t *testing.T) {
+func TestBR04TheReasonWhyAPodHasNoRoleIsReported(t *testing.T) {
 	s := serve(t)
 	for name, c := range map[string]struct {
 		role          func(*testing.T)
@@ -120,7 +120,7 @@ func TestBR04WhyAPodHasNoRoleIsTold(t *testing.T) {
 			func(t *testing.T) { roleByToken(t, access, ""); t.Setenv(roleToken, "/nowhere/token") }, v1alpha1.ReasonStorageRefused,
 			"the pod does not get the role of its ServiceAccount: ",
 		},
-		"nobody answers": {
+		"no server answers": {
 			func(t *testing.T) {
 				roleByToken(t, access, "")
 				t.Setenv("AWS_ENDPOINT_URL_STS", "http://"+loopback.Address(t))

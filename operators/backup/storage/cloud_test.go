@@ -46,7 +46,7 @@ func inGoogle(t *testing.T, credentials string) Storage {
 }
 
 // What was tested on a volume and on S3 holds for Google.
-func TestBR01AFolderOfGoogleIsOneBackups(t *testing.T) {
+func TestBR01AFolderOfGoogleBelongsToOneBackup(t *testing.T) {
 	googleServer(t)
 	st := inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusOK))
 	p, err := look(t.Context(), st, "u")
@@ -71,7 +71,7 @@ func TestBR01AFolderOfGoogleIsOneBackups(t *testing.T) {
 	assert.True(t, other, "nothing beside the folder is touched")
 }
 
-func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
+func TestBR01AnUnusableBucketOfGoogleIsNamed(t *testing.T) {
 	googleServer(t)
 	for name, c := range map[string]struct {
 		storage       Storage
@@ -96,7 +96,7 @@ func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
 	}
 }
 
-// The server of the tests asks nobody who he is; that of the tokens does.
+// The server of the tests checks no client; that of the tokens does.
 func TestBR01AKeyThatGoogleRefusesIsNamed(t *testing.T) {
 	p := &Place{Storage: inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusUnauthorized))}
 	source, err := p.tokensGCS(t.Context())
@@ -109,7 +109,7 @@ func TestBR01AKeyThatGoogleRefusesIsNamed(t *testing.T) {
 }
 
 // Google answers 403 to who may not; the library says then that there is nothing.
-func TestBR04WhatGoogleRefusesIsNotTakenForMissing(t *testing.T) {
+func TestBR04ARefusalOfGoogleIsNotTakenForAMissingFile(t *testing.T) {
 	googleServer(t)
 	refused := ""
 	at := &url.URL{Scheme: "http", Host: os.Getenv("STORAGE_EMULATOR_HOST")}
@@ -160,7 +160,7 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 	byApplication.Credentials = keys(t, application)
 	require.NoError(t, byApplication.connect(t.Context()))
 	assert.Equal(t, []string{"AZURE_CLIENT_ID=copier", "AZURE_TENANT_ID=tenant", "AZURE_CLIENT_SECRET=a-password"}, byApplication.Env())
-	assert.Equal(t, "a-password", byApplication.Secret, "it is told to nobody")
+	assert.Equal(t, "a-password", byApplication.Secret, "no message shows it")
 	assert.Equal(t, "azure://copies/prod/monday/data?account-name=shop", p.URL(), "no key stands in an argument")
 	assert.Equal(t, []string{"AZURE_STORAGE_KEY=" + key}, p.Env())
 	assert.Equal(t, "shop.blob.core.windows.net", p.server())

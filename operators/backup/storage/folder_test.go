@@ -41,12 +41,12 @@ func TestBR04OnlyFilesBelowAMarkerOfTheBackupAreDeleted(t *testing.T) {
 		left  []string
 		fails string
 	}{
-		"its own":      {with(map[string]string{"p/b/backup.json": `{"uid":"u"}`, "p/b/data/x": "", "p/b/data/y": ""}), true, nil, ""},
-		"another's":    {with(map[string]string{"p/b/backup.json": `{"uid":"v"}`, "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, ""},
-		"nobody's":     {with(map[string]string{"p/b/data/x": ""}), false, []string{"p/b/data/x"}, ""},
-		"nothing":      {with(map[string]string{}), false, nil, ""},
-		"not a marker": {with(map[string]string{"p/b/backup.json": "hello", "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, "is none of a backup"},
-		"no UID":       {with(map[string]string{"p/b/backup.json": "{}"}), false, []string{"p/b/backup.json"}, "is none of a backup"},
+		"its own":          {with(map[string]string{"p/b/backup.json": `{"uid":"u"}`, "p/b/data/x": "", "p/b/data/y": ""}), true, nil, ""},
+		"another's":        {with(map[string]string{"p/b/backup.json": `{"uid":"v"}`, "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, ""},
+		"without a marker": {with(map[string]string{"p/b/data/x": ""}), false, []string{"p/b/data/x"}, ""},
+		"nothing":          {with(map[string]string{}), false, nil, ""},
+		"not a marker":     {with(map[string]string{"p/b/backup.json": "hello", "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, "is none of a backup"},
+		"no UID":           {with(map[string]string{"p/b/backup.json": "{}"}), false, []string{"p/b/backup.json"}, "is none of a backup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, p := volume(t, c.files)
@@ -94,7 +94,7 @@ func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
 
 // Of two backups that find a folder free at the same time one goes on at most, and none is
 // called complete whose files may be mixed with another's.
-func TestBR04AFolderIsOneBackups(t *testing.T) {
+func TestBR04AFolderBelongsToOneBackup(t *testing.T) {
 	_, p := volume(t, nil)
 	require.NoError(t, p.Begin(t.Context(), Marker{UID: "u", Server: "v8"}))
 	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(p.Begin(t.Context(), Marker{UID: "v", Server: "v8"}), "", false).Reason)

@@ -70,7 +70,7 @@ func look(ctx context.Context, s Storage, uid string) (*Place, error) {
 	return p, p.Begin(ctx, Marker{UID: uid, Server: "v8"})
 }
 
-func TestBR04WhatIsWrongWithABucketIsNamedBeforeAnythingIsWritten(t *testing.T) {
+func TestBR04AnUnusableBucketIsNamedBeforeAnythingIsWritten(t *testing.T) {
 	s := serve(t)
 	for name, c := range map[string]struct {
 		change func(*Storage)
@@ -94,7 +94,7 @@ func TestBR04WhatIsWrongWithABucketIsNamedBeforeAnythingIsWritten(t *testing.T) 
 			func(st *Storage) { st.Bucket = "nothing" },
 			result.Result{Reason: v1alpha1.ReasonBucketMissing, Message: "look into bucket nothing: it does not exist"},
 		},
-		"nobody listens": {
+		"no server listens": {
 			func(st *Storage) { st.Endpoint = "http://" + loopback.Address(t) },
 			result.Result{Reason: v1alpha1.ReasonStorageUnreachable},
 		},

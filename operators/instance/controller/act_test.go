@@ -17,7 +17,7 @@ import (
 )
 
 // KV-23, VOL-01: the status that follows the change of a claim tells of the claim
-// as it is after it, so that nobody takes the Instance for up to date in between.
+// as it is after it, so that no reader takes the Instance for up to date in between.
 func TestAVolumeThatHasJustBeenAskedToGrowIsNotUpToDate(t *testing.T) {
 	s := world(t, func(s *observation.Snapshot) { s.Volumes[0].Template.Storage = resource.MustParse("2Gi") })
 	r := &reconciler{Env: operator.Env{

@@ -126,7 +126,7 @@ func TestNoPodIsStoppedWhileACacheHasNotSeenThatItsClaimIsBeingDeleted(t *testin
 // P1: a permission to stop may be taken back while the pod is just being stopped, and a
 // claim be deleted right after. Who goes by what is said of the Instance as it is now must
 // not take the pod for one that goes on running.
-func TestNoPodIsCalledReadyThatACacheHasNotSeenStop(t *testing.T) {
+func TestAStoppedPodIsNotReportedReadyWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before, after func(i *v1alpha1.Instance, pod types.UID)
@@ -153,7 +153,7 @@ func TestNoPodIsCalledReadyThatACacheHasNotSeenStop(t *testing.T) {
 	}
 }
 
-// VOL-06, P3: caches select by label, and nobody who restores a claim has to know.
+// VOL-06, P3: caches select by label, and a user who restores a claim need not know that.
 func TestARestoredClaimIsLabelledAndOutlivesTheInstance(t *testing.T) {
 	s := begin(t, func(i *v1alpha1.Instance) { i.Spec.ClaimRetention.WhenDeleted = v1alpha1.DeleteClaim })
 	_, pod := s.ready()

@@ -517,7 +517,7 @@ func TestBadInputIsNamedAndUndoneByFixingIt(t *testing.T) {
 		s.run(s.pod(string(pod.UID)))
 		s.reason(v1alpha1.ConditionReady, v1alpha1.ReasonReady)
 	})
-	t.Run("a pod of somebody else", func(t *testing.T) {
+	t.Run("a pod of another owner", func(t *testing.T) {
 		t.Parallel()
 		s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
 		stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}
@@ -626,7 +626,7 @@ func TestDeletionStopsThePodAndAppliesTheRetention(t *testing.T) {
 func TestDeletionWaitsForTheMemberToBeDrained(t *testing.T) {
 	s := begin(t, func(i *v1alpha1.Instance) { i.Finalizers = []string{v1alpha1.FinalizerMember} })
 	_, pod := s.ready()
-	// Without a group nobody would hold it.
+	// Without a group nothing would hold it.
 	group := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "basic-pd"}}
 	group.Spec.Version, group.Spec.Replicas = "v8.5.7", ptr.To(int32(1))
 	group.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
@@ -722,7 +722,7 @@ func TestAClaimGetsAnotherVolumeAttributesClassInPlace(t *testing.T) {
 	upToDate := func(i *v1alpha1.Instance) bool {
 		return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate) && i.Status.Volumes[0].Change == ""
 	}
-	class(ptr.To("nobody-made-it"))
+	class(ptr.To("not-there"))
 	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonVolumeAttributesClassMissing)
 	assert.Equal(t, v1alpha1.ReasonVolumeAttributesClassMissing, i.Status.Volumes[0].Change)
 	assert.Nil(t, s.pvc().Spec.VolumeAttributesClassName)
@@ -846,7 +846,7 @@ func TestAClaimThatMayNotGrowSaysWhoForbidsIt(t *testing.T) {
 
 // P8, P11: LimitRanger judges a claim's size at every change, and nothing that the user
 // has changed can be set back.
-func TestALimitRangeThatCameLaterIsNamedToWhoDeletes(t *testing.T) {
+func TestADeletionNamesALaterLimitRangeThatBlocksIt(t *testing.T) {
 	s := begin(t, func(i *v1alpha1.Instance) { i.Spec.Retire = true })
 	_, pod := s.ready()
 	require.NoError(t, api.Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "disk", Namespace: s.namespace}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{

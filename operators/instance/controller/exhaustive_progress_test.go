@@ -22,10 +22,10 @@ import (
 // enough steps lead from any state to where nothing is left to do.
 const enough = 16
 
-// TestEveryStateArrives carries the plan of every state out, again and again, in
+// TestEveryStateConverges carries the plan of every state out, again and again, in
 // a world that does its part, until the Instance is what its spec asks for, is
 // gone, or says what a user must do.
-func TestEveryStateArrives(t *testing.T) {
+func TestEveryStateConverges(t *testing.T) {
 	k := newStock(t)
 	all := []space{
 		{"alive", allPods(), nil, alive(), false, subsets("suspended", "recreate", "classless", "retire")},

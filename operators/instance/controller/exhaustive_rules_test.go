@@ -22,7 +22,7 @@ import (
 // facts are what the rules say about a state, found out without the plan's own
 // functions where those are what is judged.
 type facts struct {
-	deleting, draining, leaving bool // leaving: nobody else holds the Instance
+	deleting, draining, leaving bool // leaving: no other finalizer holds the Instance
 	owner                       podstate.PodOwner
 	running                     bool // a pod of ours that is neither ended nor ending
 }
@@ -84,7 +84,7 @@ func unsafeForClaims(s *observation.Snapshot, p *planning.Plan, f facts) []strin
 		case !empty && !consent:
 			out = append(out, "a claim is deleted without consent")
 		case c.Labels[v1alpha1.LabelInstance] != s.Instance.Name:
-			out = append(out, "a claim of somebody else is deleted")
+			out = append(out, "a claim of another owner is deleted")
 		case !empty && slices.ContainsFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim == c && v.Recorded != "" && v.Recorded != c.UID }):
 			out = append(out, "a claim is deleted that no pod of the Instance has used")
 		case c.Annotations[v1alpha1.AnnotationRetired] != "":
@@ -100,7 +100,7 @@ func unsafeForClaims(s *observation.Snapshot, p *planning.Plan, f facts) []strin
 			}
 		}
 		if c.Claim.Labels[v1alpha1.LabelManagedBy] == "helm" {
-			out = append(out, "a claim of somebody else is changed")
+			out = append(out, "a claim of another owner is changed")
 		}
 		if metadata, ok := c.Body["metadata"].(map[string]any); !ok || metadata["uid"] != string(c.Claim.UID) {
 			out = append(out, "a claim is changed whichever it is by then")
@@ -135,7 +135,7 @@ func unsafeForPod(s *observation.Snapshot, p *planning.Plan, f facts) []string {
 		}
 	}
 	if d := p.DeletePod; d != nil {
-		rule(d.Pod == s.Pod && f.owner != podstate.ForeignPod, "a pod of somebody else is stopped")
+		rule(d.Pod == s.Pod && f.owner != podstate.ForeignPod, "a pod of another owner is stopped")
 		rule(s.Pod.DeletionTimestamp == nil, "a pod is stopped twice")
 		rule(!f.leaving || f.owner == podstate.OwnPod, "an orphan is stopped with the Instance")
 		stale := (s.Pod.Labels[v1alpha1.LabelRevision] != spec.Revision || s.Pod.UID == spec.StopPod) && d.Next != nil
@@ -151,7 +151,7 @@ func unsafeForPod(s *observation.Snapshot, p *planning.Plan, f facts) []string {
 	}
 	if p.PatchPod != nil {
 		metadata, ok := p.PatchPod.Body["metadata"].(map[string]any)
-		rule(f.owner != podstate.ForeignPod, "a pod of somebody else is changed")
+		rule(f.owner != podstate.ForeignPod, "a pod of another owner is changed")
 		rule(ok && metadata["uid"] == string(s.Pod.UID), "a pod is changed whichever it is by then")
 	}
 	if p.RemoveFinalizer {

@@ -68,8 +68,8 @@ func allClaims() []claimState {
 
 // alive and dying are the finalizers of an Instance that stays and of one that
 // is being deleted: I the instance operator's, M the group operator's, O and F
-// Kubernetes' own for orphaning and for a foreground deletion, X somebody
-// else's. G is none: it says that the group is gone.
+// Kubernetes' own for orphaning and for a foreground deletion, X another
+// owner's. G is none: it says that the group is gone.
 func alive() []string { return []string{"", "I", "IM"} }
 func dying() []string { return []string{"I", "M", "MG", "IM", "IMG", "IO", "IF", "IMF", "IMO", "X"} }
 

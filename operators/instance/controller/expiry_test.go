@@ -42,7 +42,7 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 						what, left := expiry.Decide(claim, clock())
 						assert.Equal(t, whole && (name == "past" || name == "now"), what == expiry.Delete, "%s %s %s %s %t", name, managed, instance, retired, going)
 						assert.Equal(t, whole && name == "future", what == expiry.KeepForNow && left == time.Hour)
-						assert.Equal(t, what == expiry.KeepForNow, left > 0, "nobody looks again at what stays for good")
+						assert.Equal(t, what == expiry.KeepForNow, left > 0, "what stays for good is not looked at again")
 						when, ever := expiry.Expires(claim)
 						assert.Equal(t, what != expiry.Keep, ever, "what metrics tell is what happens")
 						assert.True(t, !ever || when.Format(time.RFC3339) == at)
@@ -71,7 +71,7 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 		"and then it goes": {func(c *corev1.PersistentVolumeClaim) {
 			c.UID, c.CreationTimestamp = "restored", metav1.NewTime(clock().Add(-8*day))
 		}, expiry.Delete, 0},
-		"for how long nobody can read": {func(c *corev1.PersistentVolumeClaim) {
+		"with an unreadable time": {func(c *corev1.PersistentVolumeClaim) {
 			c.UID = "restored"
 			c.Annotations[v1alpha1.AnnotationExpiresClaim] = "this soon"
 		}, expiry.Keep, 0},
@@ -80,8 +80,8 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 			delete(c.Annotations, v1alpha1.AnnotationExpiresClaim)
 			c.CreationTimestamp = metav1.NewTime(clock().Add(-9 * day))
 		}, expiry.Delete, 0},
-		"one that nobody of us has made": {func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationMadeBy) }, expiry.Keep, 0},
-		"one that was adopted":           {func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "a-0" }, expiry.Keep, 0},
+		"one that no operator has made": {func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationMadeBy) }, expiry.Keep, 0},
+		"one that was adopted":          {func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "a-0" }, expiry.Keep, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{}
@@ -109,8 +109,8 @@ func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
 	}{
 		"when its member has left":               {[]func(*observation.Snapshot){deleting, noPod, drained, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
 		"after a scale-in":                       {[]func(*observation.Snapshot){deleting, noPod, retire, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
-		"never, if nobody says so":               {[]func(*observation.Snapshot){deleting, noPod, drained}, nil},
-		"never, if somebody else has brought it": {[]func(*observation.Snapshot){deleting, noPod, otherClaim, drained, week}, nil},
+		"never, unless it is annotated":          {[]func(*observation.Snapshot){deleting, noPod, drained}, nil},
+		"never, if another owner has brought it": {[]func(*observation.Snapshot){deleting, noPod, otherClaim, drained, week}, nil},
 		"if its group went after it had left":    {[]func(*observation.Snapshot){deleting, noPod, retire, drained, groupless, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
 
 // P3: a group that is deleted in the middle of a scale-in leaves the claims of those
 // that have not left as those of all its members.
-func TestAMemberThatWasOnItsWayOutWhenItsGroupWentHasNotLeft(t *testing.T) {
+func TestAMemberThatWasLeavingWhenItsGroupWasDeletedHasNotLeft(t *testing.T) {
 	scaled := func(s *observation.Snapshot) {
 		s.Now, s.Instance.Spec.ClaimRetention.RetainFor = clock(), &metav1.Duration{Duration: time.Hour}
 		s.Instance.Spec.ClaimRetention.WhenScaled = v1alpha1.DeleteClaim
@@ -138,7 +138,7 @@ func TestAMemberThatWasOnItsWayOutWhenItsGroupWentHasNotLeft(t *testing.T) {
 	assert.Empty(t, p.PatchClaims, "neither retired nor to expire")
 
 	p = makePlan(world(t, deleting, noPod, member, retire, drained, groupless, scaled))
-	assert.Len(t, p.DeleteClaims, 1, "whoever has left is deleted as the user wished")
+	assert.Len(t, p.DeleteClaims, 1, "a member that has left is deleted as the user wished")
 }
 
 // P3: the operator deletes what has expired, and nothing that has not, or whose mark

@@ -17,7 +17,7 @@ import (
 
 // P1: a pod is ready between two crashes of its container, and others rely on it
 // then. That it is not to be relied upon is in the reason.
-func TestAPodIsReadyAndNotBelievedBetweenTwoCrashes(t *testing.T) {
+func TestAPodThatIsReadyBetweenTwoCrashesIsNotReliable(t *testing.T) {
 	for name, c := range map[string]struct {
 		restarts  int32
 		ran, runs time.Duration

@@ -85,15 +85,15 @@ func TestPlan(t *testing.T) {
 		"a pod that runs without its claim is not touched":                {[]func(*observation.Snapshot){noClaim}, "", ""},
 		"no pod is made on a retired claim":                               {[]func(*observation.Snapshot){noPod, retired}, "", v1alpha1.ReasonClaimRetired},
 		"no pod is made on a claim that is being deleted":                 {[]func(*observation.Snapshot){noPod, terminatingClaim}, "", v1alpha1.ReasonClaimTerminating},
-		"no pod is made on a claim of somebody else":                      {[]func(*observation.Snapshot){noPod, unrecorded, strangersClaim}, "", v1alpha1.ReasonClaimRejected},
+		"no pod is made on a claim of another owner":                      {[]func(*observation.Snapshot){noPod, unrecorded, strangersClaim}, "", v1alpha1.ReasonClaimRejected},
 		"a claim without labels is not adopted":                           {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled}, "", v1alpha1.ReasonClaimRejected},
 		"nor if a user means another Instance":                            {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-1")}, "", v1alpha1.ReasonClaimRejected},
 		"it is if a user says so":                                         {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-0")}, "ClaimUpdated", v1alpha1.ReasonCreating},
-		"but not while somebody owns it":                                  {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-0"), owned}, "", v1alpha1.ReasonClaimRejected},
+		"but not while it has another owner":                              {[]func(*observation.Snapshot){noPod, unrecorded, unlabelled, adopted("basic-pd-0"), owned}, "", v1alpha1.ReasonClaimRejected},
 		"our own that has lost its labels gets them back":                 {[]func(*observation.Snapshot){noPod, unlabelled}, "ClaimUpdated +pod", ""},
 		"one of an older version without a mark is used":                  {[]func(*observation.Snapshot){noPod, unrecorded, unmarked}, "", v1alpha1.ReasonCreating},
 		"one that is restored without labels gets them, and no pod":       {[]func(*observation.Snapshot){noPod, otherClaim, unlabelled}, "ClaimUpdated", v1alpha1.ReasonClaimLost},
-		"one of somebody else gets none":                                  {[]func(*observation.Snapshot){noPod, otherClaim, strangersClaim}, "", v1alpha1.ReasonClaimRejected},
+		"one of another owner gets none":                                  {[]func(*observation.Snapshot){noPod, otherClaim, strangersClaim}, "", v1alpha1.ReasonClaimRejected},
 		"a claim that should be larger grows":                             {[]func(*observation.Snapshot){grown}, "ClaimUpdated", ""},
 		"a claim never shrinks":                                           {[]func(*observation.Snapshot){shrunk}, "", ""},
 		"a claim that has not grown as far asks for less again":           {[]func(*observation.Snapshot){asksFor("4Gi"), grown}, "ClaimUpdated", ""},
@@ -123,7 +123,7 @@ func TestPlan(t *testing.T) {
 		"a pod that its node turned away is recreated after a while":      {[]func(*observation.Snapshot){turnedAway(turnedAwayPause)}, "-pod", v1alpha1.ReasonPodFailed},
 		"a clock that is behind keeps no pod from being recreated":        {[]func(*observation.Snapshot){turnedAway(-time.Hour)}, "-pod", v1alpha1.ReasonPodFailed},
 		"suspended, a pod that its node turned away is gone at once":      {[]func(*observation.Snapshot){turnedAway(0), suspended}, "-pod", v1alpha1.ReasonPodTerminating},
-		"a pod of somebody else is not touched":                           {[]func(*observation.Snapshot){foreign, revised(image("x"))}, "", v1alpha1.ReasonPodOfAnotherOwner},
+		"a pod of another owner is not touched":                           {[]func(*observation.Snapshot){foreign, revised(image("x"))}, "", v1alpha1.ReasonPodOfAnotherOwner},
 		"a pod of ours without owner is taken back":                       {[]func(*observation.Snapshot){ownerless}, "~pod", ""},
 		"a suspended pod is stopped":                                      {[]func(*observation.Snapshot){suspended}, "-pod", v1alpha1.ReasonPodTerminating},
 		"suspended and stopped is done":                                   {[]func(*observation.Snapshot){suspended, noPod}, "", ""},
@@ -144,7 +144,7 @@ func TestPlan(t *testing.T) {
 		"deleted, an adopted claim never goes":                     {[]func(*observation.Snapshot){deleting, noPod, deleteClaims, adopted("basic-pd-0")}, "-finalizer", ""},
 		"nor does it after a scale-in":                             {[]func(*observation.Snapshot){deleting, noPod, deleteClaims, adopted("basic-pd-0"), drained, retire}, "ClaimRetired -finalizer", ""},
 		"a never bound claim without a mark is left alone":         {[]func(*observation.Snapshot){pendingClaim, otherClass, unscheduled, unmarked}, "", ""},
-		"deleted, a claim of somebody else never goes":             {[]func(*observation.Snapshot){deleting, noPod, deleteClaims, strangersClaim}, "-finalizer", ""},
+		"deleted, a claim of another owner never goes":             {[]func(*observation.Snapshot){deleting, noPod, deleteClaims, strangersClaim}, "-finalizer", ""},
 		"deleted, a claim that no pod of it has used never goes":   {[]func(*observation.Snapshot){deleting, noPod, deleteClaims, otherClaim}, "-finalizer", ""},
 		"but is retired when the member has left":                  {[]func(*observation.Snapshot){deleting, noPod, deleteClaims, otherClaim, drained}, "ClaimRetired -finalizer", ""},
 		"deleted, a retired claim never goes":                      {[]func(*observation.Snapshot){deleting, noPod, deleteClaims, retired}, "-finalizer", ""},
@@ -154,7 +154,7 @@ func TestPlan(t *testing.T) {
 		"deleted while suspended, it goes":                         {[]func(*observation.Snapshot){deleting, suspended, noPod}, "-finalizer", ""},
 		"deleted with an invalid template, it goes":                {[]func(*observation.Snapshot){deleting, invalid}, "-pod", v1alpha1.ReasonPodTerminating},
 		"deleted with a claim lost, it goes":                       {[]func(*observation.Snapshot){deleting, noPod, noClaim}, "-finalizer", ""},
-		"deleted beside a pod of somebody else, it goes":           {[]func(*observation.Snapshot){deleting, foreign}, "-finalizer", ""},
+		"deleted beside a pod of another owner, it goes":           {[]func(*observation.Snapshot){deleting, foreign}, "-finalizer", ""},
 		"deleted with --cascade=orphan, the pod is released first": {[]func(*observation.Snapshot){deleting, finalizers(v1alpha1.FinalizerInstance, metav1.FinalizerOrphanDependents)}, "", v1alpha1.ReasonDeleting},
 		"deleted with --cascade=orphan, pod and claims stay":       {[]func(*observation.Snapshot){deleting, ownerless, deleteClaims}, "-finalizer", ""},
 		"deleted without our finalizer, nothing is left to do":     {[]func(*observation.Snapshot){deleting, finalizers("x")}, "", v1alpha1.ReasonDeleting},
@@ -197,7 +197,7 @@ func TestInPlaceChangesTakeAwayOnlyWhatATemplateBrought(t *testing.T) {
 // A group's operator may say the same revision in another way (PD's
 // --initial-cluster becomes --join). A later change of labels must not bring
 // that difference up as a reason to restart.
-func TestLabelsChangeInPlaceAfterATemplateWasSaidInAnotherWay(t *testing.T) {
+func TestLabelsChangeInPlaceAfterAnEquivalentTemplate(t *testing.T) {
 	s := world(t, respelled(args("--join=x")))
 	p := makePlan(s)
 	metadata, ok := p.PatchPod.Body["metadata"].(map[string]any)

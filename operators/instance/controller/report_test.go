@@ -140,7 +140,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a pod whose volume is elsewhere":          {done, []func(*observation.Snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7"},
 		"a pod whose volume is on two nodes":       {done, []func(*observation.Snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},
 		"a pod that is gated":                      {done, []func(*observation.Snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
-		"a pod that nobody has scheduled yet":      {done, []func(*observation.Snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
+		"a pod that is not scheduled yet":          {done, []func(*observation.Snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
 		"a pod that is being prepared":             {done, []func(*observation.Snapshot){preparing}, v1alpha1.ReasonPodPending, false, "needs Secret tls, ConfigMap basic-pd-r1: if one is missing, create it: kubectl -n ns describe pod basic-pd-0"},
 		"an init container that waits for a mount": {done, []func(*observation.Snapshot){preparing, initContainer(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}})}, v1alpha1.ReasonPodPending, false, "needs Secret tls"},
 		"an init container that refuses its input": {done, []func(*observation.Snapshot){preparing, initContainer(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, v1alpha1.ReasonContainerCrashing, false, "container users in pod basic-pd-0 stopped with exit code 1 (Error) and is not ready since: kubectl logs basic-pd-0 -c users -n ns --previous"},
@@ -149,7 +149,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a pod that its node has turned away":      {done, []func(*observation.Snapshot){turnedAway}, v1alpha1.ReasonPodFailed, false, "[DiskPressure]) and is recreated: node n1 is short"},
 		"a pod that taints keep off":               {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"},
 		"a pod that is being stopped":              {done, []func(*observation.Snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "pod basic-pd-0 is being stopped on node n1"},
-		"a pod of somebody else":                   {done, []func(*observation.Snapshot){foreign}, v1alpha1.ReasonPodOfAnotherOwner, true, "delete or rename it"},
+		"a pod of another owner":                   {done, []func(*observation.Snapshot){foreign}, v1alpha1.ReasonPodOfAnotherOwner, true, "delete or rename it"},
 		"a pod that a quota forbids":               {step.Fail(v1alpha1.ReasonPodRejected, errors.New("exceeded quota")), []func(*observation.Snapshot){noPod}, v1alpha1.ReasonPodRejected, false, "exceeded quota"},
 		"a pod that is invalid":                    {planning.Stall(v1alpha1.ReasonPodRejected, "spec.containers[0].image: required"), []func(*observation.Snapshot){noPod}, v1alpha1.ReasonPodRejected, true, "image: required"},
 		"a template that is invalid":               {done, []func(*observation.Snapshot){invalid, noPod}, v1alpha1.ReasonInvalidSpec, true, `spec.podTemplate: unknown field "contaners"`},
@@ -158,7 +158,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"no default StorageClass":                  {done, []func(*observation.Snapshot){pendingClaim, noClassNamed, unseen}, v1alpha1.ReasonStorageClassMissing, false, "none is the default"},
 		"a provisioner that does not work":         {done, []func(*observation.Snapshot){pendingClaim, unschedulable}, v1alpha1.ReasonClaimPending, false, "provisioner disk.example of StorageClass fast"},
 		"a pod that fits nowhere, claims waiting":  {done, []func(*observation.Snapshot){pendingClaim, lateBinding, unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "fits on no node"},
-		"a volume that nobody has made":            {done, []func(*observation.Snapshot){pendingClaim, staticVolume, unseen}, v1alpha1.ReasonClaimPending, false, "PersistentVolume without StorageClass"},
+		"a volume that is not made yet":            {done, []func(*observation.Snapshot){pendingClaim, staticVolume, unseen}, v1alpha1.ReasonClaimPending, false, "PersistentVolume without StorageClass"},
 		"a claim that a quota forbids":             {step.Fail(v1alpha1.ReasonClaimRejected, errors.New("exceeded quota")), []func(*observation.Snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonClaimRejected, false, "exceeded quota"},
 		"a claim that a ResourceQuota forbids":     {planning.Stall(v1alpha1.ReasonQuotaExceeded, "ResourceQuota q is too small"), []func(*observation.Snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonQuotaExceeded, true, "ResourceQuota q"},
 		"a volume that grows":                      {done, []func(*observation.Snapshot){asksFor("2Gi")}, v1alpha1.ReasonVolumeChanging, false, "claim data-basic-pd-0 asks for 2Gi and has 1Gi"},
@@ -174,7 +174,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a claim whose volume is lost":             {done, []func(*observation.Snapshot){lostVolume}, v1alpha1.ReasonClaimLost, true, "lost its volume pv"},
 		"a claim that is retired":                  {done, []func(*observation.Snapshot){noPod, retired}, v1alpha1.ReasonClaimRetired, true, "to have a member in another slot: kubectl delete instance basic-pd-0 -n ns; or, if the data is not needed: kubectl delete pvc data-basic-pd-0 -n ns"},
 		"a claim that is being deleted":            {done, []func(*observation.Snapshot){terminatingClaim}, v1alpha1.ReasonClaimTerminating, false, "kubectl delete instance basic-pd-0 -n ns"},
-		"a gate that nobody has set":               {done, []func(*observation.Snapshot){gate}, v1alpha1.ReasonGatesPending, false, "the operator of PDGroup basic-pd has not set condition Healthy yet"},
+		"a gate that is not set":                   {done, []func(*observation.Snapshot){gate}, v1alpha1.ReasonGatesPending, false, "the operator of PDGroup basic-pd has not set condition Healthy yet"},
 		"a gate that is closed":                    {done, []func(*observation.Snapshot){gate, unhealthy}, v1alpha1.ReasonGatesPending, false, "Healthy is False for PDGroup basic-pd: no answer"},
 		"a namespace that is being deleted":        {planning.Wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted"), []func(*observation.Snapshot){noPod}, v1alpha1.ReasonDeleting, false, "namespace"},
 		"a member that is being drained":           {done, []func(*observation.Snapshot){deleting, member}, v1alpha1.ReasonDeleting, false, v1alpha1.FinalizerMember},
@@ -286,7 +286,7 @@ func TestClaimsAreRecordedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotBeReadIsUnknownAndForgetsNothing(t *testing.T) {
+func TestAFailedReadMakesStatusUnknownAndForgetsNothing(t *testing.T) {
 	i, found := judge(t, step.Done(), func(s *observation.Snapshot) { s.Err = errors.New("timeout") })
 	assert.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Status)
 	assert.Equal(t, "claim-uid", string(found.after.Volumes[0].ClaimUID))
@@ -324,7 +324,7 @@ func TestRemediesAreSafe(t *testing.T) {
 		"a pod that is being stopped":           {[]func(*observation.Snapshot){terminatingPod, at(-time.Second), node(silent)}, "is being stopped on node n1", "kubectl"},
 		"one on a node that does not answer":    {[]func(*observation.Snapshot){terminatingPod, at(0), node(silent)}, "if it is gone for good: kubectl delete node n1", ""},
 		"one that is late on a node that works": {[]func(*observation.Snapshot){terminatingPod, at(0), node(observation.NodeState{Known: true})}, "past its grace period: kubectl -n ns describe pod basic-pd-0", "delete"},
-		"one whose node nobody may look at":     {[]func(*observation.Snapshot){terminatingPod, at(0)}, "does the node answer? kubectl get node n1", "delete"},
+		"one whose node may not be read":        {[]func(*observation.Snapshot){terminatingPod, at(0)}, "does the node answer? kubectl get node n1", "delete"},
 		"one whose node is gone":                {[]func(*observation.Snapshot){terminatingPod, at(0), node(observation.NodeState{Known: true, Absent: true})}, "which is gone", "delete"},
 		"a volume on a cordoned node":           {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true, Cordoned: true})}, "it takes no pods: kubectl uncordon n7", "delete"},
 		"a volume on a node that went away":     {[]func(*observation.Snapshot){nowhere, at(time.Minute), node(silent)}, "it does not answer: kubectl describe node n7", "delete"},
@@ -334,7 +334,7 @@ func TestRemediesAreSafe(t *testing.T) {
 		"a ConfigMap of a user's, at first":     {[]func(*observation.Snapshot){starts("mine"), at(9 * time.Second)}, "is being started on node n1", "create"},
 		"a ConfigMap of a user's":               {[]func(*observation.Snapshot){starts("mine"), at(10 * time.Second)}, "needs ConfigMap mine: if one is missing, create it", ""},
 		"a gate that was just asked for":        {[]func(*observation.Snapshot){gateOf(clock()), at(9 * time.Second)}, "has not set condition Healthy yet", "is it running?"},
-		"a gate that nobody answers":            {[]func(*observation.Snapshot){gateOf(clock()), at(10 * time.Second)}, "has not set condition Healthy yet: is it running?", ""},
+		"a gate that is not answered":           {[]func(*observation.Snapshot){gateOf(clock()), at(10 * time.Second)}, "has not set condition Healthy yet: is it running?", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i, found := judge(t, step.Done(), c.world...)

@@ -14,7 +14,7 @@ import (
 )
 
 // Of a pod's start operators act on the pod, its readiness, and which claims it was started with.
-func TestOnlyTheWordsOfAPodsStartWait(t *testing.T) {
+func TestOnlyMessagesOfAPodsStartAreDelayed(t *testing.T) {
 	is := func(kind, reason string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason}
 	}
@@ -78,7 +78,7 @@ func TestOnlyTheWordsOfAPodsStartWait(t *testing.T) {
 }
 
 // Whether the pod of a suspended Instance has stopped others ask for its present spec.
-func TestThatAnInstanceGoesWaitsUnlessItIsSuspended(t *testing.T) {
+func TestTheStatusOfADeletedInstanceIsDelayedUnlessItIsSuspended(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes []func(*observation.Snapshot)
 		goes    bool

@@ -36,7 +36,7 @@ func TestTheNodesOfAVolumeAreKnownOnlyIfItIsTiedToThem(t *testing.T) {
 	}{
 		"a network volume":              {nil, nil, "n1", Place{}},
 		"a volume of a zone":            {nil, []corev1.NodeSelectorTerm{labelled(requirement(corev1.LabelTopologyZone, "a"))}, "n1", Place{}},
-		"a path of nobody knows where":  {path, nil, "", Place{Bound: true}},
+		"a path on an unknown node":     {path, nil, "", Place{Bound: true}},
 		"a static local volume":         {local, []corev1.NodeSelectorTerm{host("n1")}, "", Place{Bound: true, Nodes: []string{"n1"}}},
 		"a disk of two nodes":           {nil, []corev1.NodeSelectorTerm{host("n2", "n1")}, "", Place{Bound: true, Nodes: []string{"n1", "n2"}}},
 		"one of two nodes, in two ways": {nil, []corev1.NodeSelectorTerm{host("n2"), host("n1"), host("n2")}, "", Place{Bound: true, Nodes: []string{"n1", "n2"}}},

@@ -53,8 +53,8 @@ func nowhere(pod *corev1.Pod) {
 	condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, 0)(pod)
 }
 
-// P3: a pod of the Instance's name is adopted only if it is ours and nobody controls it.
-func TestWhoseAPodIs(t *testing.T) {
+// P3: a pod of the Instance's name is adopted only if it is ours and has no controller.
+func TestWhichPodsAreOurs(t *testing.T) {
 	controlled := func(uid types.UID, controls bool) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{UID: uid, Controller: &controls})
@@ -70,14 +70,14 @@ func TestWhoseAPodIs(t *testing.T) {
 		pod  *corev1.Pod
 		want PodOwner
 	}{
-		"that the Instance controls":             {onNode(ours, controlled("instance", true)), OwnPod},
-		"of an Instance of the name before":      {onNode(ours, controlled("before", true)), ForeignPod},
-		"of a StatefulSet":                       {onNode(controlled("set", true)), ForeignPod},
-		"that has our labels and no owner":       {onNode(ours), OrphanPod},
-		"that somebody owns and nobody controls": {onNode(ours, controlled("instance", false)), OrphanPod},
-		"of another Instance":                    {onNode(labelled("basic-tikv-1", v1alpha1.ManagedBy)), ForeignPod},
-		"that somebody else manages":             {onNode(labelled("basic-tikv-0", "helm")), ForeignPod},
-		"that a user has made":                   {onNode(), ForeignPod},
+		"that the Instance controls":          {onNode(ours, controlled("instance", true)), OwnPod},
+		"of an Instance of the name before":   {onNode(ours, controlled("before", true)), ForeignPod},
+		"of a StatefulSet":                    {onNode(controlled("set", true)), ForeignPod},
+		"that has our labels and no owner":    {onNode(ours), OrphanPod},
+		"that has an owner and no controller": {onNode(ours, controlled("instance", false)), OrphanPod},
+		"of another Instance":                 {onNode(labelled("basic-tikv-1", v1alpha1.ManagedBy)), ForeignPod},
+		"that another manager manages":        {onNode(labelled("basic-tikv-0", "helm")), ForeignPod},
+		"that a user has made":                {onNode(), ForeignPod},
 	} {
 		assert.Equal(t, c.want, OwnerOf(instance(), c.pod), "a pod "+name)
 	}
@@ -85,7 +85,7 @@ func TestWhoseAPodIs(t *testing.T) {
 
 // What a group's operator last said stands. Silence is a reason to look whether it runs, but not
 // in the moments after the pod has become ready.
-func TestAGateThatNobodyAnswersIsAskedAboutAfterAWhile(t *testing.T) {
+func TestAnUnansweredGateIsReportedAfterAWhile(t *testing.T) {
 	gates := func(c ...metav1.Condition) func(*v1alpha1.Instance) {
 		return func(i *v1alpha1.Instance) {
 			i.Spec.ReadinessGates, i.Status.Conditions = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}, c
@@ -124,7 +124,7 @@ func TestAGateThatNobodyAnswersIsAskedAboutAfterAWhile(t *testing.T) {
 
 // A node is read only where the message depends on it: nodes are not watched, and may not be
 // read everywhere.
-func TestWhichNodeIsAskedFor(t *testing.T) {
+func TestANodeIsReadOnlyWhereTheMessageDependsOnIt(t *testing.T) {
 	volumes := func(nodes ...string) []observation.Volume {
 		return []observation.Volume{{}, {Place: observation.Place{Bound: true, Nodes: nodes}}}
 	}
@@ -147,7 +147,7 @@ func TestWhichNodeIsAskedFor(t *testing.T) {
 }
 
 // Nothing tells that a grace period is over, so the end of it is when to look again.
-func TestAPodThatStopsIsLookedAtWhenItsTimeIsOver(t *testing.T) {
+func TestAStoppingPodIsCheckedWhenItsGracePeriodEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod   *corev1.Pod
 		after time.Duration
@@ -164,7 +164,7 @@ func TestAPodThatStopsIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 }
 
 // A message that changes by itself would be a write each time: the scheduler counts nodes.
-func TestWhatTheSchedulerSaysIsToldWithoutItsNumbers(t *testing.T) {
+func TestMessagesOfTheSchedulerAreReportedWithoutNumbers(t *testing.T) {
 	for said, want := range map[string]string{
 		"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s). preemption: 0/3 nodes are available.": "Insufficient cpu, node(s) had untolerated taint(s)",
 		"0/5 nodes are available: 4 node(s) had untolerated taint(s), 1 Insufficient cpu. preemption: 1 No victims found.":      "Insufficient cpu, node(s) had untolerated taint(s)",

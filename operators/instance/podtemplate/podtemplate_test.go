@@ -96,7 +96,7 @@ func TestAnOrphanGetsItsOwnerAndKeepsTheOthers(t *testing.T) {
 	assert.Nil(t, BuildPatch(i, pod(t, "r2", wanted), next, wanted), "one that is as it should be is left alone")
 
 	orphan := pod(t, "r2", wanted)
-	orphan.OwnerReferences = []metav1.OwnerReference{{Kind: "Somebody", UID: "else"}}
+	orphan.OwnerReferences = []metav1.OwnerReference{{Kind: "Other", UID: "other"}}
 	patch := BuildPatch(i, orphan, next, wanted)
 	metadata, ok := patch["metadata"].(map[string]any)
 	require.True(t, ok)

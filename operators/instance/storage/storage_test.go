@@ -46,9 +46,9 @@ func TestProgressIsWhatTheClaimSaysWhileItsVolumeIsTooSmall(t *testing.T) {
 	}{
 		"of the size that is asked for":         {bound("1Gi", "1Gi"), storage.Progress{}},
 		"larger than asked for":                 {bound("1Gi", "2Gi"), storage.Progress{}},
-		"of a size that nobody has said":        {bound("1Gi", ""), storage.Progress{}},
+		"of a size that is not known":           {bound("1Gi", ""), storage.Progress{}},
 		"not bound":                             {pending, storage.Progress{}},
-		"too small, and nobody has begun":       {bound("2Gi", "1Gi"), storage.Progress{Change: "Resizing"}},
+		"too small, and not begun":              {bound("2Gi", "1Gi"), storage.Progress{Change: "Resizing"}},
 		"the kubelet's turn":                    {with(corev1.PersistentVolumeClaimFileSystemResizePending, corev1.ConditionTrue), storage.Progress{Change: "FileSystemResizePending"}},
 		"the driver fails, and is tried again":  {with(corev1.PersistentVolumeClaimControllerResizeError, corev1.ConditionTrue), storage.Progress{Change: "ControllerResizeError", Failed: true}},
 		"the kubelet fails":                     {with(corev1.PersistentVolumeClaimNodeResizeError, corev1.ConditionTrue), storage.Progress{Change: "NodeResizeError", Failed: true}},
@@ -115,7 +115,7 @@ func TestAVolumeAttributesClassIsProgressUntilTheVolumeHasIt(t *testing.T) {
 	}{
 		"it has it":                          {with("gold", "gold", nil), storage.Progress{}},
 		"none is asked for":                  {with("", "gold", nil), storage.Progress{}},
-		"nobody has begun":                   {with("gold", "", nil), storage.Progress{Change: "ModifyingVolume"}},
+		"it has not begun":                   {with("gold", "", nil), storage.Progress{Change: "ModifyingVolume"}},
 		"the driver calls it infeasible":     {with("gold", "", infeasible("gold")), storage.Progress{Change: "ModifyVolumeError", Failed: true}},
 		"the one before was infeasible":      {with("gold", "", infeasible("silver")), storage.Progress{Change: "ModifyingVolume"}},
 		"a failure tells more than a growth": {growing, storage.Progress{Change: "ModifyVolumeError", Failed: true}},

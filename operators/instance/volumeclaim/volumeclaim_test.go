@@ -55,7 +55,7 @@ func owned(c *corev1.PersistentVolumeClaim) {
 }
 
 // P3: the table "Whose claim it is" of docs/tasks/volumes.md.
-func TestP3WhoseClaimItIs(t *testing.T) {
+func TestP3WhichClaimsAreOurs(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim    *corev1.PersistentVolumeClaim
 		recorded types.UID
@@ -63,15 +63,15 @@ func TestP3WhoseClaimItIs(t *testing.T) {
 	}{
 		"one that an operator has made":               {claim(), "", true},
 		"one of our labels alone":                     {claim(annotated("a", "b")), "", true},
-		"one of our labels that somebody owns":        {claim(owned), "", true},
+		"one of our labels that has an owner":         {claim(owned), "", true},
 		"the recorded one that has lost its labels":   {claim(bare), "claim", true},
-		"the recorded one that somebody owns":         {claim(bare, owned), "claim", true},
+		"the recorded one that has an owner":          {claim(bare, owned), "claim", true},
 		"one in place of the recorded one":            {claim(bare), "lost", true},
-		"one in its place that somebody owns":         {claim(bare, owned), "lost", false},
+		"one in its place that has an owner":          {claim(bare, owned), "lost", false},
 		"one in its place that Helm manages":          {claim(bare, labelled("", "helm")), "lost", false},
 		"one that a user has given by name":           {claim(bare, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", true},
 		"one that a user has given to another member": {claim(bare, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-1")), "", false},
-		"one that was given and somebody owns":        {claim(bare, owned, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", false},
+		"one that was given and has an owner":         {claim(bare, owned, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", false},
 		"one that says nothing":                       {claim(bare), "", false},
 		"one of the name of a manager alone":          {claim(labelled("", v1alpha1.ManagedBy)), "", false},
 		"one of another member":                       {claim(labelled("basic-tikv-1", v1alpha1.ManagedBy)), "claim", false},
@@ -100,12 +100,12 @@ func TestP3AClaimIsRecreatedOnlyIfItNeverHadAVolume(t *testing.T) {
 		"without a class, if one is wanted":         {claim(class(nil)), fast, "", classes, true},
 		"of a class that is not there, if none is":  {claim(slow), nil, "", classes, true},
 		"of one that is there, perhaps the default": {claim(class(ptr.To("there"))), nil, "", classes, false},
-		"of one of which nobody may know":           {claim(slow), nil, "", nil, false},
+		"of one that the operator may not read":     {claim(slow), nil, "", nil, false},
 		"of a static volume, if none is wanted":     {claim(class(ptr.To(""))), nil, "", classes, false},
 		"with a volume":                             {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" }), fast, "", classes, false},
 		"that is bound":                             {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound }), fast, "", classes, false},
 		"that goes already":                         {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }), fast, "", classes, false},
-		"that nobody of us has made":                {claim(slow, annotated("a", "b")), fast, "", classes, false},
+		"that no operator has made":                 {claim(slow, annotated("a", "b")), fast, "", classes, false},
 		"that a user has given":                     {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "basic-tikv-0" }), fast, "", classes, false},
 		"of another member":                         {claim(slow, labelled("basic-tikv-1", v1alpha1.ManagedBy)), fast, "", classes, false},
 		"whose pod has a node that mounts it":       {claim(slow), fast, "n1", classes, false},
@@ -166,7 +166,7 @@ func TestP3WhatBecomesOfAClaimOfADeletedInstance(t *testing.T) {
 		"a user has given it, and the member stays":        {instance(discard), false, claim(annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "claim", kept},
 		"it has come in place of a lost one":               {instance(discard), false, claim(), "lost", kept},
 		"a version without marks has made it":              {instance(discard), false, claim(annotated("a", "b")), "claim", deleted},
-		"nobody knows who has made it":                     {instance(discard), false, claim(annotated("a", "b")), "", kept},
+		"it is unknown who has made it":                    {instance(discard), false, claim(annotated("a", "b")), "", kept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &observation.Snapshot{Instance: c.instance, Ownerless: c.ownerless, Now: clock(), Volumes: []observation.Volume{{Claim: c.claim, Recorded: c.recorded}}}

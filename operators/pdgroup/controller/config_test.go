@@ -33,8 +33,8 @@ func running(s *observation.Snapshot) {
 
 const eight = "[schedule]\nleader-schedule-limit = 8\n"
 
-// PD-21, P4: an edit of what PD stores is given to PD, and restarts nobody.
-func TestPD21AStoredItemIsGivenToPDAndRestartsNobody(t *testing.T) {
+// PD-21, P4: an edit of what PD stores is given to PD, and restarts no member.
+func TestPD21AStoredItemIsSentToPDAndRestartsNoMember(t *testing.T) {
 	g := stored(bootstrapped, configured(eight))
 	s := started(t, stored(), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "4"}))
 	p := mustPlan(t, g, s)
@@ -56,15 +56,15 @@ func TestPD21AStoredItemIsGivenToPDAndRestartsNobody(t *testing.T) {
 	}
 }
 
-// PD-21: what the spec says is so, whoever has changed it; what it does not say is left
-// alone, and so is everything while nobody knows.
-func TestPD21WhatIsGivenToPD(t *testing.T) {
+// PD-21: what the spec says is restored after any change; what it does not say is left
+// alone, and so is everything while PD's configuration is unknown.
+func TestPD21OnlyItemsThatDifferAreSentToPD(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string
 		change func(*observation.Snapshot)
 		lacks  int
 	}{
-		"a value that somebody has changed in PD":    {eight, shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 1},
+		"a value that a user has changed in PD":      {eight, shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 1},
 		"not one that the spec does not name":        {"", shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 0},
 		"nothing while PD does not answer":           {eight, silent, 0},
 		"nothing while its configuration is unknown": {eight, func(*observation.Snapshot) {}, 0},
@@ -91,7 +91,7 @@ func TestPD21WhatIsGivenToPD(t *testing.T) {
 }
 
 // PD-21: the word on what PD refuses names item, value, answer and remedy.
-func TestPD21WhatPDRefusesIsNamed(t *testing.T) {
+func TestPD21ARefusedItemIsNamed(t *testing.T) {
 	g := stored(bootstrapped, configured(eight+"[replication]\nisolation-level = \"rack\"\n"))
 	now := pd.View{Config: map[string]string{"schedule.leader-schedule-limit": "8", "replication.isolation-level": `""`}}
 	no := &pd.Refused{Call: "set-config", Status: 400, Body: "isolation-level must be one of location-labels or empty"}
@@ -111,7 +111,7 @@ func TestPD21WhatPDRefusesIsNamed(t *testing.T) {
 	assert.Equal(t, step.Done(), persisted.CheckItems(g, pd.View{Err: errors.New("gone")}, nil))
 }
 
-// PD-21: nobody turns off what TiFlash turns on, again and again.
+// PD-21: the operator does not turn off, again and again, what TiFlash turns on.
 func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	g := stored(bootstrapped, configured("[replication]\nenable-placement-rules = false\n"))
 	s := started(t, stored(), 3, running, shows(map[string]string{"replication.enable-placement-rules": `"true"`}))

@@ -112,7 +112,7 @@ func TestPD03AnotherClustersPDIsNeverUsed(t *testing.T) {
 	assert.Equal(t, "False/ClusterIDMismatch", stage.Verdict(g, v1alpha1.ConditionReady))
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
 	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
-	assert.Len(t, w.Instances(), 3, "nobody joins a PD that is not ours")
+	assert.Len(t, w.Instances(), 3, "no member joins a PD that is not ours")
 	w.PD.Change(func(v *pd.View) { v.ClusterID = before.Status.ClusterID })
 	w.WaitUntilConverged()
 	assert.Len(t, w.Instances(), 5)
@@ -200,7 +200,7 @@ func TestPD20AnEditRollsTheMembersOneByOneAndTheLeaderLast(t *testing.T) {
 // back, one that is gone is recreated.
 func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testing.T) {
 	w := begin(t)
-	stranger := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-of-somebody-else", Namespace: w.Namespace}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}
+	stranger := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-of-another-owner", Namespace: w.Namespace}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}
 	require.NoError(t, w.Client.Create(w.Context(), stranger))
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.RevisionHistoryLimit = ptr.To(int32(2)) })
 	// stored returns the hashes of the group's revisions and the leases in its ConfigMaps.
@@ -268,7 +268,7 @@ func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testin
 	for _, i := range w.Instances() {
 		assert.Equal(t, hashes["5"], i.Spec.Revision)
 	}
-	assert.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(stranger), stranger), "it is nobody's of ours")
+	assert.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(stranger), stranger), "it is not ours")
 }
 
 // PD-06, PD-07, PD-08.
@@ -291,7 +291,7 @@ func TestPD06AScaleInMovesTheLeaderRemovesTheMemberAndThenTheInstance(t *testing
 }
 
 // PD-09.
-func TestPD09NoReplicasAreRefusedAndNameWhoNeedsPD(t *testing.T) {
+func TestPD09ZeroReplicasAreRefusedWithTheGroupsThatNeedPD(t *testing.T) {
 	w := begin(t)
 	w.create()
 	w.WaitUntilConverged()
@@ -349,7 +349,7 @@ func TestPD13AMemberThatIsDownForLongIsReplaced(t *testing.T) {
 	assert.Equal(t, []string{"delete-member 11"}, slices.Compact(w.PD.Calls()), "the dead one leaves before the new one joins")
 }
 
-func TestWhatIsDeletedComesBack(t *testing.T) {
+func TestDeletedObjectsAreRecreated(t *testing.T) {
 	w := begin(t)
 	w.create()
 	w.WaitUntilConverged()
@@ -372,7 +372,7 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 			return err == nil && o.GetUID() != gone
 		}, stage.Patience, stage.Tick, "%T %s", o, key.Name)
 	}
-	// What somebody else changed is put right as well.
+	// What another owner changed is set back as well.
 	var s corev1.Service
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-pd"}, &s))
 	s.Spec.Ports[0].TargetPort.StrVal = "elsewhere"
@@ -417,7 +417,7 @@ func TestAForeignServiceIsNeverTakenOver(t *testing.T) {
 }
 
 // P2, S M2: the API server is asked by name for claims that no cache shows.
-func TestPD03AClaimWithoutLabelsKeepsPDFromBeingFounded(t *testing.T) {
+func TestPD03AClaimWithoutLabelsKeepsPDFromBeingBootstrapped(t *testing.T) {
 	w := begin(t)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-basic-pd-5", Namespace: w.Namespace}}
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -430,7 +430,7 @@ func TestPD03AClaimWithoutLabelsKeepsPDFromBeingFounded(t *testing.T) {
 	claim.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "basic-pd-5"}
 	require.NoError(t, w.Client.Update(w.Context(), claim))
 	require.Eventually(t, func() bool { return len(w.Instances()) == 1 }, 2*stage.Promptly, stage.Tick)
-	assert.Equal(t, "basic-pd-5", w.Instances()[0].Name, "who has the data starts, and nobody bootstraps beside it")
+	assert.Equal(t, "basic-pd-5", w.Instances()[0].Name, "the member with the data starts, and none bootstraps beside it")
 }
 
 // GRP-06.
@@ -482,7 +482,7 @@ func TestADeletedGroupLeavesNothingOfItsOwnBehind(t *testing.T) {
 	}, stage.Patience, stage.Tick)
 }
 
-func TestPDThatFallsSilentIsNamed(t *testing.T) {
+func TestAPDThatStopsAnsweringIsNamed(t *testing.T) {
 	w := begin(t)
 	w.create()
 	w.WaitUntilConverged()

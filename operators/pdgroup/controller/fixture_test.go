@@ -47,7 +47,7 @@ func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*observat
 	unborn.Spec.Paused, unborn.Spec.Suspended, unborn.DeletionTimestamp = false, false, nil
 	unborn.Status.ClusterID = ""
 	unborn.Spec.Replicas = ptr.To(int32(n))
-	p, err := makePlan(unborn, observation.Snapshot{PD: pd.View{Err: errors.New("nobody there")}})
+	p, err := makePlan(unborn, observation.Snapshot{PD: pd.View{Err: errors.New("no answer")}})
 	require.NoError(t, err)
 	s := observation.Snapshot{PDGroup: g, Now: clock(), PD: pd.View{ClusterID: "73", Leader: "basic-pd-0"}, ConfigMaps: map[string]bool{}}
 	if p.Revision != nil {

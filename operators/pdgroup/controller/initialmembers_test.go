@@ -83,7 +83,7 @@ func makes(s *observation.Snapshot, p groupPlan, which func(n int) (made, claime
 
 // P2, P6: whatever claims a new PDGroup finds, and however far its first plan was
 // carried out before the next one, those that start on empty volumes are no
-// majority beside data, and whoever bootstraps names himself and the same others.
+// majority beside data, and each that bootstraps names itself and the same others.
 func TestPD03WhoMayBootstrapACluster(t *testing.T) {
 	const slots = 3
 	plans := 0
@@ -150,7 +150,7 @@ func TestPD03WhoMayBootstrapACluster(t *testing.T) {
 		}
 		bound, data := count(written)+count(idle), count(written)+count(restored)
 		if data > 0 && (bound > 0 && count(idle) >= pd.Majority(bound) || bound == 0 && count(blank) >= pd.Majority(data+count(blank))) {
-			return // nobody can tell these from data: decision 0031
+			return // these cannot be told from data: decision 0031
 		}
 		for replicas := int32(1); replicas <= slots+1; replicas++ {
 			try(volumes, replicas)
@@ -188,7 +188,7 @@ const (
 // P2: whatever is left of the initial members of a PDGroup that was deleted without its
 // Instances, those that start on empty volumes are no majority beside data of a
 // cluster that may be there, and all name the same initial members.
-func TestPD03WhoBootstrapsWithInstancesThatAreTakenOver(t *testing.T) {
+func TestPD03InstancesThatAreTakenOverBootstrapNoSecondCluster(t *testing.T) {
 	states := 0
 	for n := 1; n <= 4; n++ {
 		all := 1
@@ -246,9 +246,9 @@ func TestPD03WhoBootstrapsWithInstancesThatAreTakenOver(t *testing.T) {
 	fmt.Printf("initial members taken over: %d states checked\n", states)
 }
 
-// P2, P3, S M2: nobody bootstraps beside a claim of which nobody knows whose it is; once
-// somebody has bootstrapped it keeps nobody.
-func TestPD03NobodyBootstrapsBesideAClaimThatNobodyKnows(t *testing.T) {
+// P2, P3, S M2: no member bootstraps beside a claim of an unknown owner; once
+// the cluster is bootstrapped the claim keeps no member from joining.
+func TestPD03NoMemberBootstrapsBesideAClaimOfAnUnknownOwner(t *testing.T) {
 	g := sample("ns")
 	g.UID = "group"
 	s := unborn(none, none, none)
@@ -308,7 +308,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: "before", Controller: ptr.To(true)}}}}
 			s.Instances = append(s.Instances, i)
 		}, nil, true, step.KindWait, []string{"Instance basic-pd-0"}, ""},
-		"starts nobody on a claim that is being deleted": {3, nil, []volume{written, written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
+		"starts no member on a claim that is being deleted": {3, nil, []volume{written, written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
 			s.Claims["basic-pd-0"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 		}, []string{"basic-pd-1"}, true, step.KindWait, nil, ""},
 		"waits with a minority for a while": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {

@@ -49,24 +49,24 @@ func TestOPS01AMemberDoesNotLeadWhileItsInstanceSaysSo(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"it hands the leader on":                              {3, nil, []func(*observation.Snapshot){unwanted(0)}, to("basic-pd-1"), "", evicting, "PD's leader moves from basic-pd-0 to basic-pd-1: annotation groups.tidb.dev/evict-leaders on Instance basic-pd-0"},
-		"it does not lead":                                    {3, nil, []func(*observation.Snapshot){unwanted(0), leads("basic-pd-1")}, nil, "true", "", ""},
-		"with the request's own words":                        {3, nil, []func(*observation.Snapshot){annotated(0, v1alpha1.AnnotationEvictLeaders, "old node"), leads("basic-pd-1")}, nil, "old node", "", ""},
-		"it comes to lead again, and hands it on":             {3, nil, []func(*observation.Snapshot){unwanted(0), told}, to("basic-pd-1"), "true", "", ""},
-		"not to one that is not to lead either":               {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1)}, to("basic-pd-2"), "", evicting, "to basic-pd-2"},
-		"not to one that is not healthy":                      {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { lives(s, 1, false, true) }}, to("basic-pd-2"), "", "", ""},
-		"not to one whose pod is not ready":                   {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { lives(s, 1, true, false) }}, nil, "", "", ""},
-		"not to one that is being restarted":                  {3, nil, []func(*observation.Snapshot){unwanted(0), annotated(1, v1alpha1.AnnotationDisruption, "Restart")}, to("basic-pd-2"), "", evicting, ""},
-		"not to one that is about to be":                      {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { s.Lease = lease.NewState(lease.NewHolder(s.Instances[1]), clock(), 0) }}, to("basic-pd-2"), "", "", ""},
-		"not to one that leaves":                              {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { s.Instances[1].Spec.Retire = true }}, nil, "", "", ""},
-		"not to one that was deleted":                         {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { deleted(s, 1, 0) }}, nil, "", "", ""},
-		"nobody else may":                                     {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2)}, nil, "", evicting, takeAway},
-		"nobody else is there":                                {1, nil, []func(*observation.Snapshot){unwanted(0), one}, nil, "", evicting, takeAway},
-		"nobody knows while PD is silent":                     {3, nil, []func(*observation.Snapshot){unwanted(0), told, silent}, nil, "true", "", ""},
-		"the request is gone, and nothing is to be done":      {3, nil, []func(*observation.Snapshot){told}, nil, "", "", ""},
-		"a paused group does nothing":                         {3, func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, []func(*observation.Snapshot){unwanted(0)}, nil, "-", evicting, "next: PD's leader moves"},
-		"nobody may lead who does not, though it was so once": {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2), told}, nil, "true", evicting, takeAway},
-		"nor does a suspended one":                            {3, func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, []func(*observation.Snapshot){unwanted(0)}, nil, "", v1alpha1.ReasonSuspended, ""},
+		"it hands the leader on":                            {3, nil, []func(*observation.Snapshot){unwanted(0)}, to("basic-pd-1"), "", evicting, "PD's leader moves from basic-pd-0 to basic-pd-1: annotation groups.tidb.dev/evict-leaders on Instance basic-pd-0"},
+		"it does not lead":                                  {3, nil, []func(*observation.Snapshot){unwanted(0), leads("basic-pd-1")}, nil, "true", "", ""},
+		"with the request's own words":                      {3, nil, []func(*observation.Snapshot){annotated(0, v1alpha1.AnnotationEvictLeaders, "old node"), leads("basic-pd-1")}, nil, "old node", "", ""},
+		"it comes to lead again, and hands it on":           {3, nil, []func(*observation.Snapshot){unwanted(0), told}, to("basic-pd-1"), "true", "", ""},
+		"not to one that is not to lead either":             {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1)}, to("basic-pd-2"), "", evicting, "to basic-pd-2"},
+		"not to one that is not healthy":                    {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { lives(s, 1, false, true) }}, to("basic-pd-2"), "", "", ""},
+		"not to one whose pod is not ready":                 {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { lives(s, 1, true, false) }}, nil, "", "", ""},
+		"not to one that is being restarted":                {3, nil, []func(*observation.Snapshot){unwanted(0), annotated(1, v1alpha1.AnnotationDisruption, "Restart")}, to("basic-pd-2"), "", evicting, ""},
+		"not to one that is about to be":                    {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { s.Lease = lease.NewState(lease.NewHolder(s.Instances[1]), clock(), 0) }}, to("basic-pd-2"), "", "", ""},
+		"not to one that leaves":                            {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { s.Instances[1].Spec.Retire = true }}, nil, "", "", ""},
+		"not to one that was deleted":                       {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { deleted(s, 1, 0) }}, nil, "", "", ""},
+		"no other member may":                               {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2)}, nil, "", evicting, takeAway},
+		"there is no other member":                          {1, nil, []func(*observation.Snapshot){unwanted(0), one}, nil, "", evicting, takeAway},
+		"the leader is unknown while PD is silent":          {3, nil, []func(*observation.Snapshot){unwanted(0), told, silent}, nil, "true", "", ""},
+		"the request is gone, and nothing is to be done":    {3, nil, []func(*observation.Snapshot){told}, nil, "", "", ""},
+		"a paused group does nothing":                       {3, func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, []func(*observation.Snapshot){unwanted(0)}, nil, "-", evicting, "next: PD's leader moves"},
+		"no other member may lead, though one could before": {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2), told}, nil, "true", evicting, takeAway},
+		"nor does a suspended one":                          {3, func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, []func(*observation.Snapshot){unwanted(0)}, nil, "", v1alpha1.ReasonSuspended, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(bootstrapped, replicasOf(c.members))
@@ -94,8 +94,8 @@ func TestOPS01AMemberDoesNotLeadWhileItsInstanceSaysSo(t *testing.T) {
 	}
 }
 
-// PD-08: who leads is restarted last, whoever is not to lead; and it may hand the
-// leader to one that is not to lead if nobody else is left.
+// PD-08: the leader is restarted last, also if others are not to lead; and it may hand the
+// leader to one that is not to lead if no other one is left.
 func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
 	g := stored(edited)
 	s := scene(t, 3, unwanted(0), annotated(0, v1alpha1.AnnotationLeadersEvicted, "true"), func(s *observation.Snapshot) { s.PD.Leader = "basic-pd-1" })
@@ -110,9 +110,9 @@ func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
 	s.Instances[0].Status.Revision = "new"
 	assert.Equal(t, "basic-pd-2", to(), "rather one that has to be restarted again")
 	unwanted(2)(&s)
-	assert.Equal(t, "basic-pd-0", to(), "rather than nobody")
+	assert.Equal(t, "basic-pd-0", to(), "rather than none")
 
-	// Nobody is handed the leader in the very plan that chooses him to be restarted.
+	// No member gets the leader in the very plan that chooses it to be restarted.
 	s = scene(t, 3, unwanted(2), func(s *observation.Snapshot) { s.PD.Leader = "basic-pd-2" })
 	p = mustPlan(t, g, s)
 	require.NotNil(t, p.Lease.Take)

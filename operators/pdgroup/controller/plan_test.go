@@ -119,7 +119,7 @@ func TestPD03NoSecondClusterIsEverBootstrapped(t *testing.T) {
 			}
 			assert.Equal(t, c.stalls, p.Outcome.Kind == step.KindStall)
 			if c.stalls {
-				assert.Empty(t, created(p), "nobody joins a PD that is not ours")
+				assert.Empty(t, created(p), "no member joins a PD that is not ours")
 				assert.Contains(t, p.Outcome.Message, "999")
 			}
 		})
@@ -148,7 +148,7 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 			s.Instances, s.Claims = s.Instances[:2], map[string][]metav1.ObjectMeta{"basic-pd-2": {{Name: "data-basic-pd-2"}}}
 			s.PD.Members[2].Healthy = false
 		}, []string{"basic-pd-2"}, "members that PD lists start again first"},
-		"none while PD lists one that nobody starts again": {func(s *observation.Snapshot) {
+		"none while PD lists one that is not started again": {func(s *observation.Snapshot) {
 			s.Instances, s.PD.Members[2].Healthy = s.Instances[:2], false
 		}, nil, "waiting for member basic-pd-2, which has no Instance, to leave PD"},
 		"none while one has been added and has not started": {func(s *observation.Snapshot) {
@@ -200,7 +200,7 @@ func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
 	assert.Equal(t, []string{"basic-pd-1"}, created(mustPlan(t, stored(bootstrapped, replicasOf(3)), s)))
 }
 
-func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {
+func TestConditionsUnderWhichAPlanChangesNothing(t *testing.T) {
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd"}}
 	for name, c := range map[string]struct {
 		edit   func(*v1alpha1.PDGroup)

@@ -23,7 +23,7 @@ import (
 )
 
 // P11: status lists each name once, or the API server refuses all of it.
-func TestMembersWithoutANameAreToldOnce(t *testing.T) {
+func TestMembersWithoutANameAreReportedOnce(t *testing.T) {
 	g, s := stored(), started(t, stored(), 3)
 	bootstrapped(g)
 	s.PD.Members = append(s.PD.Members, pd.Member{ID: "98"}, pd.Member{ID: "99"})
@@ -41,7 +41,7 @@ func TestReport(t *testing.T) {
 	suspended := func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }
 	deleting := func(g *v1alpha1.PDGroup) { g.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }
 	noQuorum := func(s *observation.Snapshot) { s.PD.Leader = "" }
-	nobody := func(s *observation.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }
+	memberless := func(s *observation.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }
 	stopped := func(s *observation.Snapshot) {
 		silent(s)
 		for _, i := range s.Instances {
@@ -54,7 +54,7 @@ func TestReport(t *testing.T) {
 		change                                func(*observation.Snapshot)
 		ready, upToDate, bootstrapped, quorum string
 	}{
-		"a new group":                            {nil, nobody, "False/Creating", "False/Creating", "False/Bootstrapping", "False/Bootstrapping"},
+		"a new group":                            {nil, memberless, "False/Creating", "False/Creating", "False/Bootstrapping", "False/Bootstrapping"},
 		"members that found their cluster":       {nil, noQuorum, "False/Bootstrapping", "False/Bootstrapping", "False/Bootstrapping", "False/Bootstrapping"},
 		"a cluster that was just bootstrapped":   {nil, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a cluster that serves":                  {bootstrapped, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
@@ -67,7 +67,7 @@ func TestReport(t *testing.T) {
 		"a suspension under way":                 {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g) }, nil, "False/Suspended", "False/Suspended", "True/Bootstrapped", "False/Suspended"},
 		"a suspension that has arrived":          {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g) }, stopped, "False/Suspended", "True/UpToDate", "True/Bootstrapped", "False/Suspended"},
 		"a deletion":                             {func(g *v1alpha1.PDGroup) { bootstrapped(g); deleting(g) }, nil, "True/Ready", "False/Deleting", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a bootstrapped cluster without members": {bootstrapped, nobody, "False/Creating", "False/Creating", "True/Bootstrapped", "False/PDUnreachable"},
+		"a bootstrapped cluster without members": {bootstrapped, memberless, "False/Creating", "False/Creating", "True/Bootstrapped", "False/PDUnreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored()
@@ -92,7 +92,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestASilentPDIsBorneWithForAWhile(t *testing.T) {
+func TestASilentPDIsToleratedForAWhile(t *testing.T) {
 	g := stored(bootstrapped)
 	s := started(t, stored(), 3)
 	served, end := reported(t, g, s, clock())

@@ -154,17 +154,17 @@ func TestARoll(t *testing.T) {
 		"but not for the claim of a volume that the spec has no more": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-1": {{Name: "log-basic-pd-1", DeletionTimestamp: ptr.To(metav1.NewTime(clock()))}}}
 		}}, did{taken: "basic-pd-1"}, "", ""},
-		"and keeps the Lease from nobody for it": {3, []func(*observation.Snapshot){goes(1), func(s *observation.Snapshot) { holds(s, 1) }}, did{given: true}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted"},
-		"gives the Lease back then":              {3, []func(*observation.Snapshot){updated(1), func(s *observation.Snapshot) { holds(s, 1) }}, did{given: true}, "", ""},
-		"goes on with the next follower":         {3, []func(*observation.Snapshot){updated(1)}, did{taken: "basic-pd-2"}, "", ""},
-		"takes the leader last":                  {3, []func(*observation.Snapshot){updated(1, 2)}, did{taken: "basic-pd-0"}, "", ""},
+		"and gives the Lease back for it": {3, []func(*observation.Snapshot){goes(1), func(s *observation.Snapshot) { holds(s, 1) }}, did{given: true}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted"},
+		"gives the Lease back then":       {3, []func(*observation.Snapshot){updated(1), func(s *observation.Snapshot) { holds(s, 1) }}, did{given: true}, "", ""},
+		"goes on with the next follower":  {3, []func(*observation.Snapshot){updated(1)}, did{taken: "basic-pd-2"}, "", ""},
+		"takes the leader last":           {3, []func(*observation.Snapshot){updated(1, 2)}, did{taken: "basic-pd-0"}, "", ""},
 		"moves the leader to a member that is updated": {3, []func(*observation.Snapshot){updated(2), func(s *observation.Snapshot) { holds(s, 0) }},
 			did{calls: []string{"TransferLeader basic-pd-2"}}, v1alpha1.ReasonPreparing, "PD's leader moves from basic-pd-0 to basic-pd-2"},
 		"and not to one that leaves": {3, []func(*observation.Snapshot){updated(1, 2), func(s *observation.Snapshot) { holds(s, 0); deleted(s, 1, 0) }},
 			did{calls: []string{"TransferLeader basic-pd-2"}}, "", ""},
 		"stops the former leader when PD says that another leads": {3, []func(*observation.Snapshot){updated(1, 2), func(s *observation.Snapshot) { holds(s, 0); s.PD.Leader = "basic-pd-2" }},
 			did{granted: []string{"basic-pd-0"}}, "", ""},
-		"does not stop the former leader while nobody leads": {3, []func(*observation.Snapshot){updated(1, 2), func(s *observation.Snapshot) { holds(s, 0); s.PD.Leader = "" }},
+		"does not stop the former leader while no member leads": {3, []func(*observation.Snapshot){updated(1, 2), func(s *observation.Snapshot) { holds(s, 0); s.PD.Leader = "" }},
 			did{given: true}, v1alpha1.ReasonUnsafe, "PD has no quorum"},
 		"restarts a single member without moving its leader": {1, []func(*observation.Snapshot){func(s *observation.Snapshot) { holds(s, 0) }},
 			did{granted: []string{"basic-pd-0"}}, "", ""},
@@ -180,8 +180,8 @@ func TestARoll(t *testing.T) {
 			did{taken: "basic-pd-2"}, "", ""},
 		"gives the Lease back when it has become unsafe": {3, []func(*observation.Snapshot){updated(2), func(s *observation.Snapshot) { holds(s, 1); lives(s, 2, false, false) }},
 			did{given: true}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-2"},
-		"stops nobody while PD is silent":                 {3, []func(*observation.Snapshot){silent}, did{}, v1alpha1.ReasonUnsafe, "connection refused"},
-		"stops nobody while another cluster's PD answers": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.ClusterID = "9" }}, did{}, "", "cluster ID 9"},
+		"stops no member while PD is silent":                 {3, []func(*observation.Snapshot){silent}, did{}, v1alpha1.ReasonUnsafe, "connection refused"},
+		"stops no member while another cluster's PD answers": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.ClusterID = "9" }}, did{}, "", "cluster ID 9"},
 		"restarts members that never got a leader together after a while": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			for slot := range 3 {
 				lives(s, slot, false, true)
@@ -281,7 +281,7 @@ func TestAScaleIn(t *testing.T) {
 		}}, did{}, v1alpha1.ReasonUnsafe, "member http://elsewhere:2380 is joining PD"},
 		"to nothing is refused and names who needs PD": {3, 0, []func(*observation.Snapshot){func(s *observation.Snapshot) { s.Groups = []v1alpha1.Group{tikv} }},
 			did{}, v1alpha1.ReasonScaleInRefused, "TiKVGroup basic-tikv would be left without a PD"},
-		"to nothing is refused even if nobody needs PD": {3, 0, nil, did{}, v1alpha1.ReasonScaleInRefused, "the cluster would be lost with its last member"},
+		"to nothing is refused even if no group needs PD": {3, 0, nil, did{}, v1alpha1.ReasonScaleInRefused, "the cluster would be lost with its last member"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mustPlan(t, stored(bootstrapped, replicasOf(int32(c.want))), scene(t, c.n, c.change...))
@@ -301,7 +301,7 @@ func TestAScaleIn(t *testing.T) {
 
 // P1: PD calls a member healthy for as long as it answers. One whose pod is being
 // stopped, or stops again and again, is not counted on but by one that stands no better.
-func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T) {
+func TestAMemberThatIsHealthyInPDButNotReadyInKubernetesDoesNotCount(t *testing.T) {
 	says := func(ready, podReady, reason string) func(*v1alpha1.Instance) {
 		return func(i *v1alpha1.Instance) {
 			tells(i, time.Minute, "Ready", ready, reason, "PodReady", podReady, reason, "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
@@ -338,8 +338,8 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 	}
 }
 
-// P1: a drain takes nobody beside a member whose pod is ready and that PD does not hear of.
-func TestADrainTakesNoMemberBesideOneThatPDMisses(t *testing.T) {
+// P1: a drain takes no member beside one whose pod is ready and that PD does not hear of.
+func TestADrainStopsNoMemberWhilePDMissesAnother(t *testing.T) {
 	g := stored(bootstrapped)
 	s := scene(t, 3)
 	assert.EqualValues(t, 3, countForBudget(g, s))
@@ -354,7 +354,7 @@ func TestADrainTakesNoMemberBesideOneThatPDMisses(t *testing.T) {
 }
 
 // P6: who restores a claim does not have to know which labels it is found by.
-func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
+func TestAMemberWithAClaimIsNotRemovedWhenItsInstanceIsMissing(t *testing.T) {
 	g := stored(bootstrapped)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "data-basic-pd-2"}}
 	scheme, err := operator.NewScheme()
@@ -378,7 +378,7 @@ func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
 
 // P5: a member that PD was told of and that has never run has no data on its claim. It
 // has no name as yet, and would keep all others from joining.
-func TestAMemberThatNeverRanIsRemovedThoughItsClaimIsThere(t *testing.T) {
+func TestAMemberThatNeverRanIsRemovedEvenWithAClaim(t *testing.T) {
 	g := stored(bootstrapped)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "data-basic-pd-3"}}
 	scheme, err := operator.NewScheme()
@@ -400,7 +400,7 @@ func TestAMemberThatNeverRanIsRemovedThoughItsClaimIsThere(t *testing.T) {
 // P1: until a member that joins has started, a majority needs the others, and one that
 // crashes again and again may be down then. One more that makes the majority no larger
 // may be what fixes PD.
-func TestNoMemberJoinsBesideOneThatCrashesAgainAndAgain(t *testing.T) {
+func TestNoMemberJoinsBesideACrashLoopingOne(t *testing.T) {
 	crashing := func(slots ...int) func(*observation.Snapshot) {
 		return func(s *observation.Snapshot) {
 			for _, slot := range slots {
@@ -470,7 +470,7 @@ func TestAReplacement(t *testing.T) {
 				lives(s, slot, false, false)
 			}
 		}, did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, "member basic-pd-1 is being removed"},
-		"removes nobody without a quorum": {3, nil, func(s *observation.Snapshot) {
+		"removes no member without a quorum": {3, nil, func(s *observation.Snapshot) {
 			deleted(s, 1, time.Hour)
 			lives(s, 1, false, false)
 			lives(s, 2, false, false)
@@ -517,7 +517,7 @@ func TestAReplacement(t *testing.T) {
 			claimLost(s, 1)
 			s.Instances[3].CreationTimestamp = metav1.NewTime(clock().Add(-10 * time.Second))
 		}, did{}, "", ""},
-		"begins when somebody has removed the member": {3, nil, func(s *observation.Snapshot) {
+		"begins when a user has removed the member": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members = s.PD.Members[:2]
 			tells(s.Instances[2], time.Minute, "Ready", "False", "GatesPending", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "PD has removed its member"},
@@ -644,7 +644,7 @@ func claimLost(s *observation.Snapshot, slot int) {
 	s.Instances[slot].Status.Conditions = append(s.Instances[slot].Status.Conditions, set.List()...)
 }
 
-// P2: until the cluster's ID is known nobody may forget what he has bootstrapped.
+// P2: until the cluster's ID is known no initial member may be forgotten.
 func TestPD03InitialMembersAreNotForgotten(t *testing.T) {
 	initial := func(slots ...int) []v1alpha1.PDInitialMember {
 		var out []v1alpha1.PDInitialMember

@@ -37,7 +37,7 @@ func golden(t *testing.T, name string, objects ...any) {
 	assert.Equal(t, string(want), string(text), "run go test with -update if this is meant")
 }
 
-// TestGolden shows what a group becomes. A change of it restarts nobody's pods,
+// TestGolden shows what a group becomes. A change of it restarts no pods,
 // but shows as NewRendering on every group: it should be meant.
 func TestGolden(t *testing.T) {
 	g := stored(func(g *v1alpha1.PDGroup) {

@@ -155,7 +155,7 @@ func (s space) states(do func(state)) {
 			for _, holder := range append([]int{-1}, distinct...) {
 				for _, edited := range []bool{false, true} {
 					if (updated || s.n > 4) && !edited {
-						continue // nobody has what was not asked for
+						continue // no member has a revision that was not asked for
 					}
 					do(state{members, leader, holder, edited, true, s.n})
 					for replicas := lowest(s.n); replicas <= s.n+1; replicas++ {
@@ -405,7 +405,7 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 			say("a bare wait: %+v", o)
 		}
 	case step.KindDone:
-		// What has just been changed is waited for by whoever carries the plan out.
+		// What has just been changed is waited for by the executor of the plan.
 		changed := slices.ContainsFunc(p.Instances, func(c planning.InstanceChange) bool {
 			return c.Live == nil || c.Desired.Spec.Revision != c.Live.Spec.Revision || c.Desired.Spec.Retire != c.Live.Spec.Retire
 		})

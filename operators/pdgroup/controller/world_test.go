@@ -27,7 +27,7 @@ type world struct {
 
 	// The lock of PD guards these.
 	bootstrapped bool
-	joined       map[types.UID]bool // whoever was removed does not come back
+	joined       map[types.UID]bool // a member that was removed does not come back
 	frozen       bool               // what runs matters no more
 }
 

@@ -118,7 +118,7 @@ func TestSEC01ACertificateIsSignedAgainWhenTwoThirdsOfItsLifeAreOver(t *testing.
 	assert.Equal(t, last.certificate.NotAfter, pair.Leaf().NotAfter, "none outlives its CA")
 }
 
-func TestSEC01WhatIsNoGoodIsSignedAgain(t *testing.T) {
+func TestSEC01AnInvalidCertificateIsSignedAgain(t *testing.T) {
 	stranger, err := NewAuthority("other", now)
 	require.NoError(t, err)
 	another, err := ReadAuthority(stranger)
@@ -159,7 +159,7 @@ func leafBy(t *testing.T, by Authority, o Observed) map[string][]byte {
 }
 
 // P3: nothing of a user is written over, and a lost CA is not recreated.
-func TestSEC01WhatTheClusterDidNotMakeIsLeftAlone(t *testing.T) {
+func TestSEC01SecretsThatTheClusterDidNotMakeAreLeftAlone(t *testing.T) {
 	pd, o := world(own())
 	o.Secrets[kvSecret] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: kvSecret}, Data: map[string][]byte{"tls.crt": []byte("mine")}}
 	p := MakePlan(pd, o, now)
@@ -193,7 +193,7 @@ func TestSEC01WhatTheClusterDidNotMakeIsLeftAlone(t *testing.T) {
 }
 
 // Who has a CA may have the cluster sign with it.
-func TestSEC01ACAThatIsBroughtSigns(t *testing.T) {
+func TestSEC01ACAOfTheUserSigns(t *testing.T) {
 	pd, o := world(own())
 	brought, err := NewAuthority("mine", now)
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestSEC01NothingIsMadeWhilePausedOrDeleted(t *testing.T) {
 	assert.Empty(t, MakePlan(pd, o, now).Certificates)
 }
 
-func TestSEC01ACertificateAsksForWhatTheJudgeWants(t *testing.T) {
+func TestSEC01ACertificateRequestPassesTheChecks(t *testing.T) {
 	pd, o := world(issuer())
 	p := MakePlan(pd, o, now)
 	require.Len(t, p.Certificates, 3)
@@ -255,7 +255,7 @@ func made(pd *v1alpha1.PDGroup, o Observed, age time.Duration, conditions ...map
 	return readCertificate(u)
 }
 
-func TestSEC01WhyAnIssuerHasNotSignedIsSaid(t *testing.T) {
+func TestSEC01TheReasonWhyAnIssuerHasNotSignedIsReported(t *testing.T) {
 	look := ": kubectl -n shop describe certificate " + memberSecret
 	said := func(kind, status, message string) map[string]any {
 		return map[string]any{"type": kind, "status": status, "reason": "X", "message": message, "observedGeneration": int64(1)}
@@ -301,7 +301,7 @@ func TestSEC01WhyAnIssuerHasNotSignedIsSaid(t *testing.T) {
 	}
 }
 
-func TestSEC01AGoodSecretIsNoMatterWhateverTheIssuerSays(t *testing.T) {
+func TestSEC01AValidSecretNeedsNoAnswerOfTheIssuer(t *testing.T) {
 	pd, o := certified(t)
 	pd.Spec.TLS.CertificateSource = issuer()
 	o.Issuer.Absent = true

@@ -28,7 +28,7 @@ func (c counted) Get(_ context.Context, key client.ObjectKey, _ client.Object, _
 }
 
 // The operator of PDGroups looks at its own Secrets as a group, and as who makes them.
-func TestSEC01ASecretIsReadOnceForTheGroupAndForWhoMakesIt(t *testing.T) {
+func TestSEC01ASecretIsReadOnceForTheGroupAndItsIssuance(t *testing.T) {
 	api := counted{names: map[string]int{}}
 	store := credentials.New(time.Now)
 	reader := NewReader(api, store, time.Now)

@@ -140,7 +140,7 @@ func TestSEC01ACAThatAUserHasMadeIsNotReplaced(t *testing.T) {
 	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret was not made by the operators, which do not replace its CA: to have them do it: kubectl -n shop label secret basic-pd-ca-secret app.kubernetes.io/managed-by=tidb-groups")
 }
 
-// What nobody asks for in ten years begins by itself, once.
+// A rotation that no user asks for in ten years begins by itself, once.
 func TestSEC01ACAIsReplacedByItselfBeforeItEnds(t *testing.T) {
 	pd, o := rotating(t)
 	pd.Spec.TLS.SelfSigned.RotatedAt = ""

@@ -20,7 +20,7 @@ func shown() map[string]string {
 }
 
 // PD-21.
-func TestPD21WhatPDHasAsTheFileSaysItIsNotGiven(t *testing.T) {
+func TestPD21ItemsThatPDHasAlreadyAreNotSent(t *testing.T) {
 	for name, file := range map[string]string{
 		"nothing":                             "",
 		"other tables":                        "lease = 5\n[log]\nlevel = \"warn\"\n",
@@ -42,7 +42,7 @@ func TestPD21WhatPDHasAsTheFileSaysItIsNotGiven(t *testing.T) {
 }
 
 // PD-21.
-func TestPD21WhatPDHasNotItIsGivenAsItTakesIt(t *testing.T) {
+func TestPD21MissingItemsAreSentInTheFormatOfPD(t *testing.T) {
 	for file, want := range map[string]struct {
 		text string
 		send any
@@ -70,7 +70,7 @@ func TestPD21WhatPDHasNotItIsGivenAsItTakesIt(t *testing.T) {
 }
 
 // PD-21.
-func TestPD21StoredItemsRestartNobody(t *testing.T) {
+func TestPD21StoredItemsRestartNoMember(t *testing.T) {
 	const base = "initial-cluster-token = \"u\"\nlease = 3\n[schedule]\nleader-schedule-limit = 4\n"
 	for wanted, why := range map[string]string{
 		base: "",

@@ -22,7 +22,7 @@ import (
 const (
 	lost   = iota // its data is gone
 	before        // all three
-	itself        // nobody: it was started with the flag
+	itself        // no other: it was started with the flag
 	joined        // it joined who was started with the flag
 )
 
@@ -243,7 +243,7 @@ func (w *seats) apply(c planning.InstanceChange) {
 	}
 }
 
-// ordinary is the group's ordinary plan, as far as it counts here: nobody is
+// ordinary is the group's ordinary plan, as far as it counts here: no member is
 // suspended, and members join a PD that has a quorum where no claim is left.
 func (w seats) ordinary(step func(func(*seats))) {
 	v, _ := w.view()
@@ -376,7 +376,7 @@ func (w seats) broken() string {
 		}
 	}
 	if w.phase == "" && flags > 0 {
-		return "a member runs with the flag, and nobody knows why"
+		return "a member runs with the flag, and nothing records why"
 	}
 	return ""
 }
@@ -412,7 +412,7 @@ func beginnings() []seats {
 	return out
 }
 
-// P2, PD-22: from every beginning, whoever is killed, whenever: nothing is done for
+// P2, PD-22: from every beginning, whatever is killed, whenever: nothing is done for
 // a request that does not match, never do two PDs run side by side, the flag is gone
 // before anybody joins, and what has begun comes to its end.
 func TestNoOrderOfEventsMakesTwoPDsOfOne(t *testing.T) {

@@ -98,7 +98,7 @@ func TestTheSurvivorIsForcedAndThenStartedWithoutTheFlag(t *testing.T) {
 	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase, "it still has the flag")
 }
 
-func TestAnotherClusterIDEndsIt(t *testing.T) {
+func TestAnotherClusterIDEndsTheRecovery(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryForcing, still, alone, func(s *observation.Snapshot) { s.PD.ClusterID = "99" })
 	next, o := NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
@@ -111,7 +111,7 @@ func TestAnotherClusterIDEndsIt(t *testing.T) {
 	assert.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
 }
 
-func TestTheOthersAreLetGoWhenPDServesWithoutThem(t *testing.T) {
+func TestTheOthersAreReleasedWhenPDServesWithoutThem(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryRetiring, still)
 	p, _ := changed(t, g, s)
 	assert.Empty(t, p.Deletes)
@@ -139,7 +139,7 @@ func TestTheOthersAreLetGoWhenPDServesWithoutThem(t *testing.T) {
 	assert.Equal(t, v1alpha1.RecoveryFinished, next.Phase)
 }
 
-func TestWhoWaitsForPDToAnswerSaysSo(t *testing.T) {
+func TestARecoveryThatWaitsForPDSaysSo(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryRetiring, still)
 	_, o := NextRecord(g, s)
 	assert.Contains(t, o.Message, "Instance a-1 is deleted once PD answers and lists only member a-0")
@@ -148,7 +148,7 @@ func TestWhoWaitsForPDToAnswerSaysSo(t *testing.T) {
 	assert.Contains(t, o.Message, "Instance a-1 is being deleted: PD was rebuilt without it")
 }
 
-func TestItIsTakenBackOnlyBeforeAMemberHasForgottenTheOthers(t *testing.T) {
+func TestARecoveryCanBeCancelledOnlyBeforeAMemberHasForgottenTheOthers(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryStopping, still)
 	g.Annotations = nil
 	next, o := NextRecord(g, s)
@@ -162,7 +162,7 @@ func TestItIsTakenBackOnlyBeforeAMemberHasForgottenTheOthers(t *testing.T) {
 	}
 }
 
-func TestItEndsByItselfWhenPDHasAQuorumAgainBeforeItHasBegun(t *testing.T) {
+func TestARecoveryEndsByItselfWhenPDHasAQuorumBeforeItHasBegun(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryStopping)
 	s.PD = pd.View{ClusterID: "73", Leader: "a-1", Members: []pd.Member{{Name: "a-0", Healthy: true}, {Name: "a-1", Healthy: true}, {Name: "a-2"}}}
 	next, o := NextRecord(g, s)
@@ -239,8 +239,8 @@ func TestNoOtherSurvivorIsTakenWhenTheFirstServes(t *testing.T) {
 	}
 }
 
-// PD-22: whoever removes the survivor's Instance by force gets told what to type,
-// and nobody starts on what it has left.
+// PD-22: a user who removes the survivor's Instance by force gets told what to type,
+// and no member starts on what it has left.
 func TestASurvivorThatIsGoneIsReplacedAndItsClaimNeverUsedAgain(t *testing.T) {
 	for _, phase := range []v1alpha1.PDRecoveryPhase{v1alpha1.RecoveryForcing, v1alpha1.RecoveryRestarting} {
 		g, s := under(t, phase, still)

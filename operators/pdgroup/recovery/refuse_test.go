@@ -17,7 +17,7 @@ import (
 )
 
 // PD-22.
-func TestARequestThatMatchesIsWrittenDownAndNothingElseIsDoneYet(t *testing.T) {
+func TestAMatchingRequestIsRecordedBeforeAnythingIsDone(t *testing.T) {
 	g := stricken(right)
 	s := survived(t, g)
 	next, o := NextRecord(g, s)
@@ -120,7 +120,7 @@ func suspended(g v1alpha1.Group) v1alpha1.Group {
 
 // PD-22: what counts is that nothing runs that PD serves, whatever has become of
 // its group. The answer names the Instance, its pod and what helps.
-func TestNothingIsDoneWhileAnythingRunsThatPDServes(t *testing.T) {
+func TestNoRecoveryBeginsWhileAClientOfPDRuns(t *testing.T) {
 	deleted := func(i *v1alpha1.Instance) { i.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }
 	rests := func(i *v1alpha1.Instance) { i.Spec.Suspended = true }
 	unseen := func(i *v1alpha1.Instance) { i.Generation++ }
@@ -224,7 +224,7 @@ func TestAGroupThatCameBackWithAMinorityIsRecoveredWhenAUserNamesItsMembers(t *t
 	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
 	g.Status.Recovery = next
 	next, _ = NextRecord(g, s)
-	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "there is nobody else to stop")
+	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "there is no other member to stop")
 
 	g = stricken(right)
 	g.Status.ClusterID, g.Status.Members = "", nil

@@ -70,14 +70,14 @@ func TestTheLeaderHandsOverBeforeItIsStopped(t *testing.T) {
 	assert.Equal(t, []string{"b-1"}, pd.asked)
 }
 
-func TestAHealthyMemberIsAsked(t *testing.T) {
+func TestAHealthyMemberIsAskedToLead(t *testing.T) {
 	pd, job := stage(t)
 	pd.unhealthy["b-1"] = true
 	require.NoError(t, job.Stop(t.Context()))
 	assert.Equal(t, []string{"b-2"}, pd.asked)
 }
 
-func TestAnotherOneIsAskedWhenTheFirstDoesNotComeToLead(t *testing.T) {
+func TestTheNextMemberIsAskedWhenTheFirstDoesNotBecomeLeader(t *testing.T) {
 	pd, job := stage(t)
 	pd.deaf["b-1"] = true
 	require.NoError(t, job.Stop(t.Context()))
@@ -85,7 +85,7 @@ func TestAnotherOneIsAskedWhenTheFirstDoesNotComeToLead(t *testing.T) {
 	assert.Equal(t, "b-2", pd.leader)
 }
 
-func TestNobodyIsAskedBy(t *testing.T) {
+func TestNoMemberIsAskedToLeadBy(t *testing.T) {
 	for name, change := range map[string]func(*fakePD){
 		"a member that follows":                        func(p *fakePD) { p.leader = "b-1" },
 		"a member that knows of no leader":             func(p *fakePD) { p.leader = "" },

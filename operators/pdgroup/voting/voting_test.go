@@ -84,7 +84,7 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 	}{
 		"one of three restarts":                         {seen(3), member.Restart, 2, ""},
 		"one of two does not":                           {seen(2), member.Restart, 1, "2 members need both for a majority: scale to 3"},
-		"the only one does, for nobody could lead":      {seen(1), member.Restart, 0, ""},
+		"the only one does, for none could lead":        {seen(1), member.Restart, 0, ""},
 		"the only one does not beside one that joins":   {joining(seen(1)), member.Restart, 0, "another member is joining"},
 		"a healthy one does not beside one that is not": {seen(3, 1), member.Restart, 2, "1 of 3 members would be healthy without it, and 2 are a majority"},
 		"the one that is not does":                      {seen(3, 1), member.Restart, 1, ""},
@@ -96,7 +96,7 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 		"one of two leaves":                             {seen(2), member.Remove, 1, ""},
 		"the last one never":                            {seen(1), member.Remove, 0, "it is PD's only member"},
 		"the unhealthy one leaves first":                {seen(4, 1), member.Remove, 1, ""},
-		"nobody restarts while PD is silent":            {silent, member.Restart, 2, "connection refused"},
+		"no member restarts while PD is silent":         {silent, member.Restart, 2, "connection refused"},
 		"nor by what another cluster's PD says":         {stranger, member.Restart, 2, "another cluster's PD answers"},
 		"nor without a quorum":                          {seen(3, 1, 2), member.Restart, 1, "PD has no quorum"},
 	} {
@@ -110,14 +110,14 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 
 // PD-11: what counts for a successor, the most important first. Who has all but one of these goes
 // before who has that one and none of those behind it.
-func TestPD11WhoLeadsNext(t *testing.T) {
+func TestPD11TheBestSuccessorOfTheLeaderIsChosen(t *testing.T) {
 	lacks := []struct {
 		what string
 		lose func(*v1alpha1.Instance)
 	}{
 		{"its pod is ready", func(i *v1alpha1.Instance) { i.Status.Conditions[1].Reason = v1alpha1.ReasonContainerCrashing }},
 		{"it stays", func(i *v1alpha1.Instance) { i.Spec.Retire = true }},
-		{"nobody wants it to lead nothing", func(i *v1alpha1.Instance) { i.Annotations = map[string]string{v1alpha1.AnnotationEvictLeaders: ""} }},
+		{"no user moves its leader away", func(i *v1alpha1.Instance) { i.Annotations = map[string]string{v1alpha1.AnnotationEvictLeaders: ""} }},
 		{"it is Ready", func(i *v1alpha1.Instance) { i.Status.Conditions[0].Status = metav1.ConditionFalse }},
 		{"it has the wanted revision", func(i *v1alpha1.Instance) { i.Status.Revision = "r0" }},
 		{"it has been healthy for longest", func(i *v1alpha1.Instance) { i.Status.Conditions[3].LastTransitionTime = metav1.NewTime(clock()) }},
@@ -144,7 +144,7 @@ func TestPD11WhoLeadsNext(t *testing.T) {
 
 // PD-20, PD-06: those that add nothing are first. A leader restarts last, and leaves when its turn
 // comes: names stay what people expect.
-func TestPD20WhoIsFirst(t *testing.T) {
+func TestPD20TheOrderInWhichMembersRestartAndLeave(t *testing.T) {
 	unlisted := seen(3)
 	unlisted.PD.Members = unlisted.PD.Members[:2]
 	for what, c := range map[string]struct {
@@ -165,7 +165,7 @@ func TestPD20WhoIsFirst(t *testing.T) {
 }
 
 // Nothing tells that a time is over: the next one that counts is when to look again.
-func TestWhenAJudgementMayChange(t *testing.T) {
+func TestTheNextDeadlineIsWhenToCheckAgain(t *testing.T) {
 	unhealthy := func(ago time.Duration) observation.Snapshot {
 		s := seen(3, 1)
 		i := s.Instances[1]

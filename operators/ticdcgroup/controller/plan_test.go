@@ -155,7 +155,7 @@ func TestCDC02TheOwnerIsRestartedLast(t *testing.T) {
 	}
 }
 
-func TestCDC01AScaleInRemovesOneCaptureAtATimeWhoeverOwns(t *testing.T) {
+func TestCDC01AScaleInRemovesOneCaptureAtATime(t *testing.T) {
 	s := running(t)
 	s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Replicas = ptr.To[int32](1) })
 	for n := range 20 {

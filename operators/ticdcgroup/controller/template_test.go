@@ -125,7 +125,7 @@ func TestSEC01ACaptureSpeaksTLS(t *testing.T) {
 	golden.CompareJSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": collectInputs(g)})
 }
 
-func TestSEC01ACaptureLetsCertainNamesConnect(t *testing.T) {
+func TestSEC01ACaptureAcceptsOnlyAllowedNames(t *testing.T) {
 	template, _, problems := buildTemplate(sample(func(g *v1alpha1.TiCDCGroup) { g.Spec.TLS = &v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}} }), ownImage)
 	require.Empty(t, problems)
 	assert.Contains(t, template.Spec.Containers[0].Args, "--cert-allowed-cn=a,b")

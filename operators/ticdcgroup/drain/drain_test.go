@@ -132,7 +132,7 @@ func TestSEC01ACaptureIsToldOverTLS(t *testing.T) {
 	assert.Equal(t, 1, p.count(resign))
 }
 
-func TestCDC01WhatIsLeftAtTheBoundIsSaid(t *testing.T) {
+func TestCDC01WorkLeftWhenADrainTimesOutIsReported(t *testing.T) {
 	for want, p := range map[string]*play{
 		"it is still the owner":    {others: 1, owner: true, stubborn: true},
 		"it still copies 4 tables": {others: 1, tables: 4, stubborn: true},

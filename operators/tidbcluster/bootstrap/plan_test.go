@@ -57,7 +57,7 @@ func TestBR04AClusterBeginsWithTheDataOfABackup(t *testing.T) {
 		"its group is there":     {nil, true, true, nil, step.KindWait, v1alpha1.ReasonCreating, []string{"creating Restore basic-bootstrap"}},
 		"the run goes on":        {func(c *v1alpha1.TidbCluster, s *Seen) { s.Restore = restore(c, working) }, true, true, nil, step.KindWait, v1alpha1.ReasonWaitingForRestore, []string{"no client is let in before Restore basic-bootstrap is complete: Job basic-bootstrap-restore-1 runs"}},
 		"the run needs a user":   {func(c *v1alpha1.TidbCluster, s *Seen) { s.Restore = restore(c, empty) }, true, true, nil, step.KindStall, v1alpha1.ReasonDatabaseNotEmpty, []string{"databases of users: shop; or begin without its data: kubectl -n ns patch tidbcluster basic --type=merge -p '{\"spec\":{\"bootstrapFrom\":null}}'"}},
-		"nobody looks at it": {func(c *v1alpha1.TidbCluster, s *Seen) {
+		"its operator does not run": {func(c *v1alpha1.TidbCluster, s *Seen) {
 			s.Restore, s.Overdue = restore(c, working), true
 			s.Restore.Status.Conditions = nil
 		}, true, true, nil, step.KindWait, v1alpha1.ReasonWaitingForRestore, []string{"is the backup operator running?"}},
@@ -67,7 +67,7 @@ func TestBR04AClusterBeginsWithTheDataOfABackup(t *testing.T) {
 			s.Restore.DeletionTimestamp = at
 		}, true, false, nil, step.KindWait, v1alpha1.ReasonWaitingForRestore, nil},
 		"the cluster is paused": {func(c *v1alpha1.TidbCluster, _ *Seen) { c.Spec.Paused = true }, true, false, nil, step.KindWait, v1alpha1.ReasonCreating, nil},
-		"somebody else's Restore": {func(c *v1alpha1.TidbCluster, s *Seen) {
+		"another owner's Restore": {func(c *v1alpha1.TidbCluster, s *Seen) {
 			s.Restore = restore(c, step.Done())
 			s.Restore.OwnerReferences = nil
 		}, true, false, nil, step.KindStall, v1alpha1.ReasonNameConflict, []string{"kubectl -n ns delete restore basic-bootstrap"}},
@@ -97,7 +97,7 @@ func TestBR04AClusterBeginsWithTheDataOfABackup(t *testing.T) {
 	}
 }
 
-func TestTheRestoreOfAClusterSaysWhatTheClusterDoes(t *testing.T) {
+func TestAClusterReportsTheStateOfItsRestore(t *testing.T) {
 	c := cluster()
 	r := MakePlan(c, Seen{Through: "basic-tidb"}).Make
 	require.NotNil(t, r)
@@ -113,7 +113,7 @@ func TestTheRestoreOfAClusterSaysWhatTheClusterDoes(t *testing.T) {
 	assert.Same(t, r, again.Live)
 }
 
-func TestARestoreThatIsNotAskedForAnyMoreIsStoppedBeforeClientsComeIn(t *testing.T) {
+func TestACancelledRestoreIsStoppedBeforeClientsConnect(t *testing.T) {
 	c := cluster()
 	r := restore(c, step.Wait("Job", time.Minute, v1alpha1.ReasonJobRunning, "it runs"))
 	c.Spec.BootstrapFrom = nil
@@ -128,7 +128,7 @@ func TestARestoreThatIsNotAskedForAnyMoreIsStoppedBeforeClientsComeIn(t *testing
 	assert.Equal(t, Plan{Outcome: step.Done()}, MakePlan(c, Seen{Restore: r}), "another's Restore is nothing to it")
 }
 
-func TestBR04ARestoreHasWhatTheClusterSaysOfIt(t *testing.T) {
+func TestBR04ARestoreIsRenderedFromTheSpecOfTheCluster(t *testing.T) {
 	c := cluster()
 	c.Spec.BootstrapFrom.Logical = &v1alpha1.LogicalRun{Threads: ptr.To[int32](8)}
 	c.Spec.BootstrapFrom.Physical = &v1alpha1.PhysicalRun{RateLimit: ptr.To[int32](100)}

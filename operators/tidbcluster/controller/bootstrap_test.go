@@ -53,7 +53,7 @@ func (w *world) end(r *v1alpha1.Restore, with step.Outcome) {
 	require.NoError(w, w.Client.Status().Patch(w.Context(), r, client.MergeFrom(before)))
 }
 
-func TestBR04NoClientIsLetInBeforeTheDataAreThere(t *testing.T) {
+func TestBR04NoClientConnectsBeforeTheDataIsRestored(t *testing.T) {
 	w := begin(t)
 	w.create(fromMonday)
 	r := w.restore()
@@ -76,7 +76,7 @@ func TestBR04NoClientIsLetInBeforeTheDataAreThere(t *testing.T) {
 	var events eventsv1.EventList
 	require.NoError(t, w.Client.List(w.Context(), &events, client.InNamespace(w.Namespace)))
 	for _, e := range events.Items {
-		assert.NotEqual(t, "SetBack", e.Reason, "nobody else has closed it")
+		assert.NotEqual(t, "SetBack", e.Reason, "no other writer has closed it")
 	}
 	assert.Equal(t, clock(), c.Status.RestoredAt.UTC())
 
@@ -129,7 +129,7 @@ func TestBootstrapFromCanBeGivenUpAndNotAdded(t *testing.T) {
 	require.ErrorContains(t, err, "it may be removed later, not added")
 }
 
-func TestNoRestoreWritesIntoAGroupOfSomebodyElse(t *testing.T) {
+func TestNoRestoreWritesIntoAGroupOfAnotherOwner(t *testing.T) {
 	c := stored(t, fromMonday)
 	s := made(c, step.Done())
 	theirs := s.groups[groupKey{v1alpha1.KindTiDBGroup, "basic-tidb"}]

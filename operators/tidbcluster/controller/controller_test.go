@@ -45,7 +45,7 @@ func (w *world) everythingReady() {
 	}
 }
 
-func TestAClusterBecomesItsGroupsAndMirrorsThem(t *testing.T) {
+func TestAClusterMakesItsGroupsAndMirrorsTheirStatus(t *testing.T) {
 	w := created(t)
 	assert.Equal(t, []string{"PDGroup basic-pd", "TiDBGroup basic-tidb", "TiFlashGroup basic-tiflash", "TiKVGroup basic-tikv"},
 		slices.Sorted(maps.Keys(w.groups())))
@@ -64,7 +64,7 @@ func TestAClusterBecomesItsGroupsAndMirrorsThem(t *testing.T) {
 	assert.Equal(t, "4 of 4 groups are Ready", stage.Message(c, v1alpha1.ConditionReady))
 }
 
-func TestWhatAGroupSaysReachesTheCluster(t *testing.T) {
+func TestTheStatusOfAGroupReachesTheCluster(t *testing.T) {
 	w := created(t)
 	w.everythingReady()
 	w.WaitUntilConverged()
@@ -77,7 +77,7 @@ func TestWhatAGroupSaysReachesTheCluster(t *testing.T) {
 }
 
 // VOL-04: the group refuses what would shrink its volumes, and the cluster says so.
-func TestAShrinkIsRefusedByTheGroupAndTold(t *testing.T) {
+func TestAShrinkIsRefusedByTheGroupAndReported(t *testing.T) {
 	w := created(t)
 	w.everythingReady()
 	w.WaitUntilConverged()
@@ -105,7 +105,7 @@ func TestAnEditReachesItsGroupAlone(t *testing.T) {
 	}
 	w.everythingReady()
 	w.WaitUntilConverged()
-	// What somebody changes in a group is put back to what the cluster says.
+	// What a user changes in a group is put back to what the cluster says.
 	g := &v1alpha1.TiDBGroup{}
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-tidb"}, g))
 	g.Spec.Replicas = ptr.To(int32(7))
@@ -115,7 +115,7 @@ func TestAnEditReachesItsGroupAlone(t *testing.T) {
 
 // DB-18: an entry without replicas leaves them to an autoscaler, whatever else of it
 // changes; one that names them again decides.
-func TestDB18AnEntryWithoutReplicasLeavesThemToWhoScalesTheGroup(t *testing.T) {
+func TestDB18AnEntryWithoutReplicasLeavesTheGroupsReplicasAlone(t *testing.T) {
 	w := created(t)
 	tidb := func() v1alpha1.Group { return w.groups()["TiDBGroup basic-tidb"] }
 	scale := func(n int32) {
@@ -175,7 +175,7 @@ func TestAnEntryThatIsRemovedIsPrunedAndNothingElse(t *testing.T) {
 	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb-batch"] != nil }, stage.Promptly, stage.Tick)
 }
 
-func TestAGroupOfSomebodyElseIsNeverTouched(t *testing.T) {
+func TestAGroupOfAnotherOwnerIsNeverTouched(t *testing.T) {
 	w := begin(t)
 	foreign := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: w.Namespace}}
 	foreign.Spec.Version = "v1"
@@ -184,7 +184,7 @@ func TestAGroupOfSomebodyElseIsNeverTouched(t *testing.T) {
 	w.create()
 	c := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
 	assert.Contains(t, stage.Dump(c), "PDGroup basic-pd exists and was not made by this TidbCluster")
-	assert.Len(t, w.groups(), 1, "nothing is made that would join somebody else's PD")
+	assert.Len(t, w.groups(), 1, "nothing is made that would join another owner's PD")
 	was := foreign.ResourceVersion
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(foreign), foreign))
 	assert.Equal(t, was, foreign.ResourceVersion)
@@ -211,7 +211,7 @@ func TestResourcesThatAreTakenAwayAreTakenFromTheGroup(t *testing.T) {
 }
 
 // P7: what says nothing more when it is encoded, {}, takes back what it said before.
-func TestWhatIsSetBackToNothingReachesTheGroup(t *testing.T) {
+func TestARemovedFieldReachesTheGroup(t *testing.T) {
 	w := created(t)
 	tikv := func() *v1alpha1.TiKVGroup { return w.groups()["TiKVGroup basic-tikv"].(*v1alpha1.TiKVGroup) }
 	canary := func() int32 {
@@ -255,7 +255,7 @@ func TestWhatIsSetBackToNothingReachesTheGroup(t *testing.T) {
 
 // P7: in what Kubernetes' own types stand in, nothing and {} are not the same, and a
 // patch says something with null, {} and [].
-func TestWhatIsEmptyAndMeansSomethingReachesTheGroup(t *testing.T) {
+func TestAnEmptyFieldWithAMeaningReachesTheGroup(t *testing.T) {
 	w := created(t)
 	for field, of := range map[string]func(*v1alpha1.ComponentSpec) **runtime.RawExtension{
 		"affinity":        func(s *v1alpha1.ComponentSpec) **runtime.RawExtension { return &s.Affinity },
@@ -279,7 +279,7 @@ func TestWhatIsEmptyAndMeansSomethingReachesTheGroup(t *testing.T) {
 }
 
 // Of another kind it keeps nothing else from being made.
-func TestATiDBGroupOfSomebodyElseKeepsNoOtherFromBeingMade(t *testing.T) {
+func TestATiDBGroupOfAnotherOwnerBlocksNoOtherGroup(t *testing.T) {
 	w := begin(t)
 	foreign := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: w.Namespace}}
 	foreign.Spec.Version, foreign.Spec.PDGroup.Name = "v1", "other"
@@ -289,7 +289,7 @@ func TestATiDBGroupOfSomebodyElseKeepsNoOtherFromBeingMade(t *testing.T) {
 	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.Promptly, stage.Tick)
 }
 
-// A cache that lags must not make somebody else's group ours: what it has not
+// A cache that lags must not make another owner's group ours: what it has not
 // seen is looked for in the API server before it is created.
 func TestAGroupThatTheCacheHasNotSeenYetIsNotTaken(t *testing.T) {
 	s := rig.Stage(t)
@@ -359,7 +359,7 @@ func TestAnEditIsNotUpToDateBeforeTheGroupsHaveSeenIt(t *testing.T) {
 }
 
 // GRP-06.
-func TestPauseAndSuspendAreHandedDown(t *testing.T) {
+func TestPauseAndSuspendArePassedToEveryGroup(t *testing.T) {
 	w := created(t)
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
 	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/Suspended")
@@ -405,7 +405,7 @@ func TestPDIsTheLastToBeSuspendedAndTheFirstToBeResumed(t *testing.T) {
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
 	upgrade := order(true)
 	slices.Reverse(upgrade)
-	assert.Equal(t, rollout.Order(), upgrade, "nobody stops before those that use it are to stop as well")
+	assert.Equal(t, rollout.Order(), upgrade, "no group stops before those that use it are to stop as well")
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = false })
 	assert.Equal(t, rollout.Order(), order(false))
 }

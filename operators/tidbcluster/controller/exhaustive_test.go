@@ -18,9 +18,9 @@ import (
 )
 
 // states of what there is under a group's name: nothing, a group of this cluster
-// and what it says of itself, or somebody else's.
+// and what it says of itself, or another owner's.
 func words() []string {
-	return []string{"absent", "ours, arrived", "ours, waits", "ours, stalled", "ours, overdue", "ours, deleting", "orphan", "of another cluster", "of nobody"}
+	return []string{"absent", "ours, arrived", "ours, waits", "ours, stalled", "ours, overdue", "ours, deleting", "orphan", "of another cluster", "without owner and labels"}
 }
 
 // wishes are what a cluster asks of all its groups.
@@ -80,7 +80,7 @@ func newScenery(t *testing.T) *scenery {
 				made.SetOwnerReferences(nil)
 			case "of another cluster":
 				made.SetOwnerReferences([]metav1.OwnerReference{{Kind: v1alpha1.KindTidbCluster, Name: "other", UID: "other", Controller: ptr.To(true)}})
-			case "of nobody":
+			case "without owner and labels":
 				made.SetOwnerReferences(nil)
 				made.SetLabels(nil)
 			}
@@ -172,7 +172,7 @@ func wrong(st state, p clusterPlan, known []string) []string {
 	for _, kind := range entries() {
 		word := st.there[kind]
 		joins := foreignPD(st) && kind != v1alpha1.KindPDGroup && word == "absent"
-		rule(!joins || applied[kind] == 0, "%s is made, and would join somebody else's PD", kind)
+		rule(!joins || applied[kind] == 0, "%s is made, and would join another owner's PD", kind)
 		rule(!st.named[kind] || applied[kind] == 1 || joins || !mayTake(word) && word != "absent", "%s is not applied", kind)
 	}
 	for _, g := range p.Prune {
@@ -301,7 +301,7 @@ func TestEveryStateOfACluster(t *testing.T) {
 		total, len(words()), len(entries()), len(wishes()), acting, bad, followed, ends)
 }
 
-// foreignPD reports whether the cluster's PDGroup is somebody else's: nothing is made
+// foreignPD reports whether the cluster's PDGroup is another owner's: nothing is made
 // that would join it.
 func foreignPD(st state) bool {
 	there := st.there[v1alpha1.KindPDGroup]
@@ -309,7 +309,7 @@ func foreignPD(st state) bool {
 }
 
 // unarrived says what is wrong with the end of a state: every group that is named
-// exists and every other one of ours is gone, unless somebody stands in the way.
+// exists and every other one of ours is gone, unless another owner's group has its name.
 func unarrived(c *v1alpha1.TidbCluster, st state, s snapshot, p clusterPlan) []string {
 	var out []string
 	conflict := false

@@ -61,7 +61,7 @@ func serves(end step.Outcome) []metav1.Condition {
 func tikv(s snapshot) v1alpha1.Group { return s.groups[groupKey{"TiKVGroup", "basic-tikv"}] }
 
 // OPS-01: what a cluster asks of all groups, and a group's own word.
-func TestRestartsAndDisruptionAreHandedToEveryGroup(t *testing.T) {
+func TestRestartsAndDisruptionArePassedToEveryGroup(t *testing.T) {
 	own := &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))}
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.RestartedAt, c.Spec.Disruption = "2026-02-01T00:00:00Z", &v1alpha1.Disruption{Paused: true}
@@ -85,7 +85,7 @@ func TestRestartsAndDisruptionAreHandedToEveryGroup(t *testing.T) {
 	}
 }
 
-func TestSEC01CommonNamesAreHandedToGroupsThatTakeThem(t *testing.T) {
+func TestSEC01CommonNamesArePassedToGroupsThatSupportThem(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.TLS = &v1alpha1.ClusterTLS{AllowedCommonNames: []string{"a"}}
 		c.Spec.TiProxy = []v1alpha1.TiProxyEntry{{}}
@@ -101,7 +101,7 @@ func TestSEC01CommonNamesAreHandedToGroupsThatTakeThem(t *testing.T) {
 	assert.Empty(t, got[v1alpha1.KindTiProxyGroup])
 }
 
-func TestTheClusterDomainIsHandedToEveryGroup(t *testing.T) {
+func TestTheClusterDomainIsPassedToEveryGroup(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.ClusterDomain, c.Spec.TiKV[0].ClusterDomain = "cluster.local", "k8s.example.com"
 	})
@@ -115,7 +115,7 @@ func TestTheClusterDomainIsHandedToEveryGroup(t *testing.T) {
 }
 
 // U 15.
-func TestWhatConcernsIPv6IsHandedToEveryGroup(t *testing.T) {
+func TestIPv6SettingsArePassedToEveryGroup(t *testing.T) {
 	both, none := &v1alpha1.IPFamilies{IPFamilyPolicy: "PreferDualStack"}, &v1alpha1.IPFamilies{}
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.PreferIPv6, c.Spec.PeerService, c.Spec.TiKV[0].PeerService = true, both, none
@@ -179,9 +179,9 @@ func TestPlanAndReport(t *testing.T) {
 			s.groups[groupKey{"PDGroup", "basic-pd"}].GetGroupStatus().Conditions = serves(step.Wait("Lease", time.Minute, v1alpha1.ReasonRestarting, "PD waits its turn"))
 			tell(s.groups[groupKey{"TiFlashGroup", "basic-tiflash"}], down)
 		}, "False/StoresUnhealthy", "False/Restarting", "none", "TiFlashGroup basic-tiflash: store 4 is Down", 4, 0},
-		"a group that is new to its operator": {nil, func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv was changed", 4, 0},
-		"an edit alone makes nothing unready": {nil, func(s snapshot) { tikv(s).SetGeneration(2) }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv was changed, and its operator has not processed it yet", 4, 0},
-		"nor does one that nobody looks at":   {nil, func(s snapshot) { tikv(s).SetGeneration(2); s.overdue[keyOf(tikv(s))] = true }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status: is its operator running?", 4, 0},
+		"a group that is new to its operator":      {nil, func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv was changed", 4, 0},
+		"an edit alone makes nothing unready":      {nil, func(s snapshot) { tikv(s).SetGeneration(2) }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv was changed, and its operator has not processed it yet", 4, 0},
+		"nor does one whose operator does not run": {nil, func(s snapshot) { tikv(s).SetGeneration(2); s.overdue[keyOf(tikv(s))] = true }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status: is its operator running?", 4, 0},
 		"a store that leads nothing": {nil, func(s snapshot) {
 			set := conditions.New(nil, 1, clock())
 			set.Finish(conditions.Verdict{Serving: true, Summary: "x", Outcome: step.Done(), NoteReason: v1alpha1.ReasonLeadersEvicted, Note: "no leaders on basic-tikv-0"})
@@ -191,7 +191,7 @@ func TestPlanAndReport(t *testing.T) {
 		"an entry of stores that is gone":    {func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil }, nil, "True/Ready", "False/EntryRemoved", "True/EntryRemoved", "the spec no longer names TiFlashGroup basic-tiflash, which is kept because its 1 members may hold data", 3, 0},
 		"an entry of stores without members": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, scaleToNothing, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
 		"a deletion":                         {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
-		"a group of somebody else": {nil, func(s snapshot) {
+		"a group of another owner": {nil, func(s snapshot) {
 			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "other", UID: "other", Controller: ptr.To(true)}})
 		}, "False/NameConflict", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
 		"a group that lost its owner":     {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil) }, "True/Ready", "True/UpToDate", "none", "4 of 4", 4, 0},

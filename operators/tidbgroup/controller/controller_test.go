@@ -257,7 +257,7 @@ func TestDB04ARollGoesThroughWithOneServerMoreForAWhile(t *testing.T) {
 }
 
 // The record, its conflicts and the answers from beside the reconcile.
-func TestDB08AnUpgradeIsToldOfBeforeItBeginsAndWhenItIsOver(t *testing.T) {
+func TestDB08TiDBIsToldOfAnUpgradeBeforeItBeginsAndWhenItIsOver(t *testing.T) {
 	w := begin(t)
 	refusals := 2 // one of each server
 	w.labelled.tell = func(verb statusport.Verb) error {

@@ -30,10 +30,10 @@ func paths() []space {
 	}
 }
 
-// TestEveryStateOfServersArrives carries the plan of every state out, again and
+// TestEveryStateOfServersConverges carries the plan of every state out, again and
 // again, in a world that does its part, until the servers are what is asked for
-// or it is said what they wait for. Nobody is missed on the way.
-func TestEveryStateOfServersArrives(t *testing.T) {
+// or it is said what they wait for. Never do too few serve on the way.
+func TestEveryStateOfServersConverges(t *testing.T) {
 	b := newScenery(t)
 	total := grouptest.FollowStates(t, v1alpha1.KindTiDBGroup, paths(), func(st state) (string, int, []string) {
 		end, steps, wrong := b.follow(st)

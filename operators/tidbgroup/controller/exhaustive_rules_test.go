@@ -82,7 +82,7 @@ func (j judgement) changes() bool {
 	return len(j.made)+len(j.stopped)+len(j.leaving)+len(j.plan.Deletes) > 0 || j.changed || j.fixed || j.plan.Lease.Take != nil
 }
 
-// serving counts the servers that serve and that nobody has told to go.
+// serving counts the servers that serve and are not to leave.
 func (j judgement) serving() (n int) {
 	for _, i := range j.seen.Instances {
 		if member.IsSettled(i) && i.DeletionTimestamp == nil && !i.Spec.Retire {

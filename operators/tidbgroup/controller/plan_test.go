@@ -157,9 +157,9 @@ func TestDB02NoServerIsMadeBeforeItsDependenciesAreReady(t *testing.T) {
 	assert.Len(t, p.Services, 2, "what needs no dependency is made at once")
 }
 
-// DB-02: a TiKVGroup that is not whole keeps nobody from adding servers to a database
+// DB-02: a TiKVGroup that is not whole does not keep a user from adding servers to a database
 // that works.
-func TestDB02AClusterThatHasServedTakesServersWhateverTiKVSays(t *testing.T) {
+func TestDB02AClusterThatHasServedGetsServersRegardlessOfTiKV(t *testing.T) {
 	sick := func() snapshot {
 		s := open()
 		s.TiKVGroups[0].Status.Conditions, s.PDGroup.Status.Conditions = nil, nil
@@ -223,7 +223,7 @@ func TestDB13TheKeyOfSessionsIsMadeUnlessThereIsOne(t *testing.T) {
 
 		s.Keys.Sessions = certificate.Secret{Name: "basic-session-token-secret", Refused: true}
 		p = mustPlan(t, stored(moved), s)
-		assert.False(t, p.SigningSecret, "%s: nobody knows what is there", name)
+		assert.False(t, p.SigningSecret, "%s: it is unknown what is there", name)
 		assert.Empty(t, p.Instances, name)
 
 		s.Keys.Sessions = certificate.Secret{Name: "basic-session-token-secret", Data: map[string][]byte{"tls.crt": []byte("x")}}
@@ -306,7 +306,7 @@ func TestDB10OneServerStartsAloneUntilTheUsersAreMade(t *testing.T) {
 	}
 }
 
-func TestDB14LabelsAreGivenOncePerPodAndAgainWhenItForgot(t *testing.T) {
+func TestDB14LabelsAreSetOncePerPodAndAgainAfterItLostThem(t *testing.T) {
 	g := stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Replicas = ptr.To(int32(1))
 		g.Spec.ServerLabels = map[string]v1alpha1.StoreLabelValue{"rack": "r1"}

@@ -101,7 +101,7 @@ func TestDB04ARollAddsAServerFirstAndNamesStay(t *testing.T) {
 		}
 		if len(s.Names()) == 3 && !s.Pod("basic-tidb-2").Ready {
 			assert.Equal(t, old, s.Pod("basic-tidb-0").Revision)
-			assert.Equal(t, old, s.Pod("basic-tidb-1").Revision, "nobody is stopped before the additional server serves")
+			assert.Equal(t, old, s.Pod("basic-tidb-1").Revision, "no server is stopped before the additional one serves")
 		}
 		assert.GreaterOrEqual(t, s.CountServing(), 2)
 		for _, name := range s.Names() {
@@ -181,7 +181,7 @@ func TestDB03AScaleInRemovesTheNewestUnlessAnotherIsNamed(t *testing.T) {
 	assert.Equal(t, []string{"basic-tidb-2", "basic-tidb-3"}, s.Names(), "the one that is named goes, and then the one that does not serve")
 }
 
-func TestAServerThatIsToLeaveIsNotCountedOnWhenAnotherIsRestarted(t *testing.T) {
+func TestALeavingServerDoesNotCountWhenAnotherIsRestarted(t *testing.T) {
 	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
 	s.OnStop = func(p grouptest.Pod, others int) { assert.Positive(t, others, "%s stops", p.Name) }
 	s.Annotate("basic-tidb-0", v1alpha1.AnnotationRemoveFirst, "")
@@ -208,7 +208,7 @@ func TestANewVersionReachesASuspendedGroup(t *testing.T) {
 	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = false })
 	s.converge()
 	assert.Equal(t, 2, s.CountServing())
-	assert.Zero(t, stops, "nobody starts with the old version first")
+	assert.Zero(t, stops, "no server starts with the old version first")
 }
 
 func TestADeletedServerIsReplacedAtOnceInAnotherSlot(t *testing.T) {
@@ -220,7 +220,7 @@ func TestADeletedServerIsReplacedAtOnceInAnotherSlot(t *testing.T) {
 	assert.Equal(t, []string{"basic-tidb-1", "basic-tidb-2"}, s.Names())
 }
 
-func TestOPS01AnAnnotationRestartsOneServerAndNobodyMissesIt(t *testing.T) {
+func TestOPS01AnAnnotationRestartsOneServerWithoutLosingCapacity(t *testing.T) {
 	s := running(t)
 	first, second := s.Pod("basic-tidb-0").UID, s.Pod("basic-tidb-1").UID
 	s.OnStop = func(_ grouptest.Pod, others int) { assert.GreaterOrEqual(t, others, 2) }
@@ -258,7 +258,7 @@ func TestACanaryIsOneServerAndTheRollStaysThere(t *testing.T) {
 	assert.NotEqual(t, old, s.Pod("basic-tidb-0").Revision)
 }
 
-func TestDB06AServerThatIsMissedForLongIsStoodInForUntilItIsBack(t *testing.T) {
+func TestDB06AServerThatIsMissedForLongHasASubstituteUntilItIsBack(t *testing.T) {
 	s := running(t, func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Failover = &v1alpha1.TiDBFailover{Max: 1, After: metav1.Duration{Duration: 5 * time.Minute}}
 	})
@@ -284,7 +284,7 @@ func TestDB06AServerThatIsMissedForLongIsStoodInForUntilItIsBack(t *testing.T) {
 	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1"}, s.Names())
 }
 
-func TestDB06AServerThatCrashesAgainAndAgainKeepsTheOneInItsPlace(t *testing.T) {
+func TestDB06ACrashLoopingServerKeepsItsSubstitute(t *testing.T) {
 	s := running(t, func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Failover = &v1alpha1.TiDBFailover{Max: 1, After: metav1.Duration{Duration: 5 * time.Minute}}
 	})
@@ -331,7 +331,7 @@ func TestDB06AServerThatCrashesAgainAndAgainKeepsTheOneInItsPlace(t *testing.T) 
 func TestDB04AScaleInLeavesEnoughBesideAServerThatMayStop(t *testing.T) {
 	cases := map[string]struct {
 		from, to, surge int32
-		granted         string // may stop when the group is scaled in; empty for nobody
+		granted         string // may stop when the group is scaled in; empty for none
 		down            string // does not serve then
 	}{
 		"the last of a roll":        {from: 3, to: 2, surge: 1, granted: "basic-tidb-0"},
@@ -380,7 +380,7 @@ func TestDB04AScaleInLeavesEnoughBesideAServerThatMayStop(t *testing.T) {
 	}
 }
 
-func TestDB04WhoLeavesIsNotCountedOn(t *testing.T) {
+func TestDB04ALeavingServerDoesNotCountAsAvailable(t *testing.T) {
 	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(4)) })
 	stopped := func(p groupPlan) (names []string) {
 		for _, c := range p.Instances {
@@ -402,7 +402,7 @@ func TestDB04WhoLeavesIsNotCountedOn(t *testing.T) {
 
 // However the moves fall, a roll never leaves fewer servers than are asked for,
 // and comes to its end.
-func TestDB04ARollNeverTakesMoreThanItMay(t *testing.T) {
+func TestDB04ARollNeverStopsMoreServersThanAllowed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		surge, replicas := rapid.Int32Range(0, 3).Draw(t, "surge"), rapid.Int32Range(0, 4).Draw(t, "replicas")
 		s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.MaxSurge, g.Spec.Replicas = &surge, ptr.To(replicas) })

@@ -18,7 +18,7 @@ func current(s *snapshot) {
 }
 
 // DB-05: which edits restart servers, and which are given to them as they run.
-func TestDB05OnlyWhatTiDBTakesWhileItRunsRestartsNobody(t *testing.T) {
+func TestDB05OnlyItemsThatTiDBChangesOnlineNeedNoRestart(t *testing.T) {
 	const before = "lease = \"30s\"\n[log]\nlevel = \"info\"\n"
 	for name, c := range map[string]struct {
 		config  string

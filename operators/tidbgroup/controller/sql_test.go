@@ -116,7 +116,7 @@ func (w *world) told(reason string) (count int, note string) {
 	return count, note
 }
 
-func TestDB10SQLRunsOnALivingGroupAndItsEndStandsInStatus(t *testing.T) {
+func TestDB10SQLRunsOnARunningGroupAndStatusShowsItsEnd(t *testing.T) {
 	w := begin(t)
 	w.create(withSQL)
 	w.sql("people", v1alpha1.SQLWaiting, "no server of the group serves")
@@ -184,8 +184,8 @@ func TestDB10SQLThatRunsIsStoppedByRemovingItsEntry(t *testing.T) {
 	require.Len(t, w.Get().Status.SQL, 1)
 }
 
-// A Job of the wanted name that the cache does not show is nobody's to take.
-func TestAJobOfSomebodyElseIsNamedAndLeftAlone(t *testing.T) {
+// A Job of the wanted name that the cache does not show is not taken.
+func TestAJobOfAnotherOwnerIsNamedAndLeftAlone(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	theirs := &batchv1.Job{ObjectMeta: w.Meta(peopleJob)}
@@ -223,7 +223,7 @@ func TestDB10NoJobIsMadeFromAnOldVersionOfTheGroup(t *testing.T) {
 	w.job(start.Start.Name)
 }
 
-func TestDB10SQLWaitsForWhatWouldKeepItFromRunning(t *testing.T) {
+func TestDB10SQLWaitsUntilItCanRunAndNamesTheCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(*v1alpha1.TiDBGroup)
 		change func(*snapshot)

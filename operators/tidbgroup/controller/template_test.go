@@ -39,7 +39,7 @@ func golden(t *testing.T, name string, objects ...any) {
 	assert.Equal(t, string(want), string(text), "run go test with -update if this is meant")
 }
 
-// TestGolden shows what a group becomes. A change of it restarts nobody's pods,
+// TestGolden shows what a group becomes. A change of it restarts no pods,
 // but shows as NewRendering on every group: it should be meant.
 func TestGolden(t *testing.T) {
 	g := stored(func(g *v1alpha1.TiDBGroup) {
@@ -297,9 +297,9 @@ func TestDB15TheSlowLogIsPrintedByASidecar(t *testing.T) {
 		sidecar *v1alpha1.Sidecar
 		there   bool
 	}{
-		"with the image that is named": {&v1alpha1.Sidecar{Image: "mirror/busybox:1"}, true},
-		"not when it is disabled":      {&v1alpha1.Sidecar{Image: "mirror/busybox:1", Disabled: true}, false},
-		"not when nobody asks":         {nil, false},
+		"with the image that is named":   {&v1alpha1.Sidecar{Image: "mirror/busybox:1"}, true},
+		"not when it is disabled":        {&v1alpha1.Sidecar{Image: "mirror/busybox:1", Disabled: true}, false},
+		"not when the spec says nothing": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, log := container(t, "slowlog", func(g *v1alpha1.TiDBGroup) { g.Spec.SlowLog = c.sidecar })
@@ -387,7 +387,7 @@ func TestDB13AServerSignsTokensOfSessions(t *testing.T) {
 	assert.Empty(t, problems, "without sessionToken it is not")
 }
 
-func TestSEC01AServerLetsCertainNamesConnect(t *testing.T) {
+func TestSEC01AServerAcceptsOnlyAllowedNames(t *testing.T) {
 	_, files, problems := buildTemplate(stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.TLS = &v1alpha1.TiDBTLS{TLS: v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}}}
 	}))

@@ -96,11 +96,11 @@ func TestDB08ARevertBeforeTheFirstServerEndsTheUpgradeToo(t *testing.T) {
 	s.until(func() bool { return s.own.Status.Upgrade != nil })
 	s.version("v8.5.7")
 	s.converge()
-	assert.Equal(t, []statusport.Verb{statusport.Finish}, s.told, "nobody knows whether it was told to begin")
+	assert.Equal(t, []statusport.Verb{statusport.Finish}, s.told, "it is unknown whether it was told to begin")
 	assert.Nil(t, s.own.Status.Upgrade)
 }
 
-func TestDB08AnotherVersionInTheMiddleIsToldOf(t *testing.T) {
+func TestDB08TiDBIsToldOfAnotherVersionDuringAnUpgrade(t *testing.T) {
 	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
 	old := s.Pod("basic-tidb-0").Revision
 	s.version("v8.5.8-" + grouptest.BadImage)
@@ -129,7 +129,7 @@ func TestDB08AnOperatorThatIsKilledAtAnyPointGoesOn(t *testing.T) {
 	assert.Equal(t, statusport.Finish, s.told[len(s.told)-1])
 }
 
-func TestDB08ARefusedWordHoldsTheServersForTwoMinutesAndNoLonger(t *testing.T) {
+func TestDB08ARefusedOrderDelaysTheRollByTwoMinutesAtMost(t *testing.T) {
 	s := running(t)
 	s.refuse = errors.New("post to http://10.0.0.1:10080/upgrade/start: 400 Bad Request: no owner")
 	s.version("v8.5.8")
@@ -165,7 +165,7 @@ func TestDB08AnOrderThatIsUnderWayIsNotPlannedAgain(t *testing.T) {
 	assert.Equal(t, oneUpgrade, s.told)
 }
 
-func TestDB08NothingElseIsAnUpgrade(t *testing.T) {
+func TestDB08OnlyAChangeOfTheVersionIsAnUpgrade(t *testing.T) {
 	for name, edit := range map[string]func(*scene){
 		"a new configuration": func(s *scene) {
 			s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "[log]\nlevel = \"warn\"\n" })
@@ -203,7 +203,7 @@ func (s *scene) fail() {
 	}
 }
 
-func TestDB08AnUpgradeIsOverWhenNoGroupOfThePDGroupIsInTheMiddle(t *testing.T) {
+func TestDB08AnUpgradeIsOverWhenNoGroupOfThePDGroupIsUpgrading(t *testing.T) {
 	s := running(t)
 	other := stored()
 	other.Name, other.UID = "other-tidb", "other-uid"

@@ -62,7 +62,7 @@ func silent(name string, since time.Duration) *v1alpha1.Instance {
 	return &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(clock().Add(-since))}}
 }
 
-func TestDB06WhichServersAreMissed(t *testing.T) {
+func TestDB06ServersThatDoNotServeForLongAreMissed(t *testing.T) {
 	most := func(n int32) func(*v1alpha1.TiDBGroup) {
 		return func(g *v1alpha1.TiDBGroup) { g.Spec.Failover.Max = n }
 	}
@@ -75,10 +75,10 @@ func TestDB06WhichServersAreMissed(t *testing.T) {
 		next    time.Duration
 		back    bool
 	}{
-		"nobody, while all serve":                     {group(), []*v1alpha1.Instance{serves("a", time.Hour), serves("b", 0)}, nil, 0, false},
-		"nobody before the time has come":             {group(), []*v1alpha1.Instance{fails("a", after-time.Second), serves("b", 0)}, nil, time.Second, false},
+		"none, while all serve":                       {group(), []*v1alpha1.Instance{serves("a", time.Hour), serves("b", 0)}, nil, 0, false},
+		"none before the time has come":               {group(), []*v1alpha1.Instance{fails("a", after-time.Second), serves("b", 0)}, nil, time.Second, false},
 		"one that has not served for as long":         {group(), []*v1alpha1.Instance{fails("a", after), serves("b", 0)}, []string{"a"}, 0, false},
-		"one of which nobody has ever said anything":  {group(), []*v1alpha1.Instance{silent("a", after), serves("b", 0)}, []string{"a"}, 0, false},
+		"one without any condition yet":               {group(), []*v1alpha1.Instance{silent("a", after), serves("b", 0)}, []string{"a"}, 0, false},
 		"no more than may be added":                   {group(), []*v1alpha1.Instance{fails("a", after), fails("b", time.Hour)}, []string{"a"}, 0, false},
 		"all that may be":                             {group(most(2)), []*v1alpha1.Instance{fails("a", after), fails("b", time.Hour)}, []string{"a", "b"}, 0, false},
 		"not one that leaves":                         {group(), []*v1alpha1.Instance{deleted(fails("a", time.Hour)), serves("b", 0)}, nil, 0, false},
@@ -87,10 +87,10 @@ func TestDB06WhichServersAreMissed(t *testing.T) {
 		"still the one that fails again":              {group(), []*v1alpha1.Instance{missed(fails("a", time.Second)), serves("b", 0)}, []string{"a"}, 0, false},
 		"still the one that has not served for long":  {group(), []*v1alpha1.Instance{missed(serves("a", time.Minute)), serves("b", 0)}, []string{"a"}, 4 * time.Minute, true},
 		"not the one that has":                        {group(), []*v1alpha1.Instance{missed(serves("a", after)), serves("b", 0)}, nil, 0, false},
-		"nobody, if nobody asked for it":              {group(off), []*v1alpha1.Instance{fails("a", time.Hour)}, nil, 0, false},
-		"nobody of a group that is suspended":         {group(suspended), []*v1alpha1.Instance{fails("a", time.Hour)}, nil, 0, false},
+		"none, if failover is off":                    {group(off), []*v1alpha1.Instance{fails("a", time.Hour)}, nil, 0, false},
+		"none of a group that is suspended":           {group(suspended), []*v1alpha1.Instance{fails("a", time.Hour)}, nil, 0, false},
 		"the next one to be missed sets when to look": {group(most(2)), []*v1alpha1.Instance{fails("a", time.Minute), fails("b", 3*time.Minute)}, nil, 2 * time.Minute, false},
-		"nobody more once as many are as may be":      {group(), []*v1alpha1.Instance{fails("a", after), fails("b", time.Minute)}, []string{"a"}, 0, false},
+		"no more once as many are missed as may be":   {group(), []*v1alpha1.Instance{fails("a", after), fails("b", time.Minute)}, []string{"a"}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := FindMissing(c.group, observation.Snapshot{Now: clock(), Instances: c.servers})
@@ -107,7 +107,7 @@ func TestDB06WhichServersAreMissed(t *testing.T) {
 	}
 }
 
-func TestDB06WhoIsMissedCarriesTheMark(t *testing.T) {
+func TestDB06AMissedServerIsMarked(t *testing.T) {
 	change := func(live *v1alpha1.Instance) planning.InstanceChange {
 		desired := live.DeepCopy()
 		desired.Annotations = nil
@@ -121,7 +121,7 @@ func TestDB06WhoIsMissedCarriesTheMark(t *testing.T) {
 	}
 }
 
-func TestDB06TheGroupIsLookedAtWhenTheTimeHasCome(t *testing.T) {
+func TestDB06TheGroupIsReconciledWhenAServerBecomesOverdue(t *testing.T) {
 	wait := step.Wait("Instance", time.Minute, v1alpha1.ReasonCreating, "b starts")
 	for name, c := range map[string]struct {
 		missing Missing
@@ -129,11 +129,11 @@ func TestDB06TheGroupIsLookedAtWhenTheTimeHasCome(t *testing.T) {
 		after   time.Duration
 		reason  string
 	}{
-		"nothing is expected":                   {Missing{}, wait, time.Minute, v1alpha1.ReasonCreating},
-		"before a wait ends":                    {Missing{next: 10 * time.Second}, wait, 10 * time.Second, v1alpha1.ReasonCreating},
-		"no later than a wait ends":             {Missing{next: time.Hour}, wait, time.Minute, v1alpha1.ReasonCreating},
-		"a server that is back is waited for":   {Missing{next: time.Minute, back: "a serves again"}, step.Done(), time.Minute, v1alpha1.ReasonRecovering},
-		"a server that is not is nobody's wait": {Missing{next: time.Minute}, step.Done(), 0, ""},
+		"nothing is expected":                    {Missing{}, wait, time.Minute, v1alpha1.ReasonCreating},
+		"before a wait ends":                     {Missing{next: 10 * time.Second}, wait, 10 * time.Second, v1alpha1.ReasonCreating},
+		"no later than a wait ends":              {Missing{next: time.Hour}, wait, time.Minute, v1alpha1.ReasonCreating},
+		"a server that is back is waited for":    {Missing{next: time.Minute, back: "a serves again"}, step.Done(), time.Minute, v1alpha1.ReasonRecovering},
+		"a server that is not is not waited for": {Missing{next: time.Minute}, step.Done(), 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := c.missing.Wake(c.planned)

@@ -184,7 +184,7 @@ func TestDB10TheUsersComeFirstAndThenTheSQL(t *testing.T) {
 	}{
 		"users are made in the order of their names": {setting{secret: map[string]string{"b": "2", "a": "1", ".c": "3"}}, [][]string{created("a", "%", "1"), created("b", "%", "2"), created(".c", "%", "3")}},
 		"root is there already":                      {setting{secret: map[string]string{"root": "it's\n", "app": "x"}}, [][]string{created("app", "%", "x"), set}},
-		"Root is somebody else":                      {setting{secret: map[string]string{"Root": "x"}}, [][]string{created("Root", "%", "x")}},
+		"Root is another user than root":             {setting{secret: map[string]string{"Root": "x"}}, [][]string{created("Root", "%", "x")}},
 		"a host is everybody's":                      {setting{host: "10.1.%", secret: map[string]string{"root": "it's", "app": "x"}}, [][]string{created("app", "10.1.%", "x"), set, {"RENAME", "USER", "<root>", "@", "<%>", "TO", "<root>", "@", "<10.1.%>"}}},
 		"a generated root is left alone":             {setting{taken: "root", secret: map[string]string{"app": "x"}}, [][]string{created("app", "%", "x")}},
 	} {
@@ -201,7 +201,7 @@ func TestDB10TheUsersComeFirstAndThenTheSQL(t *testing.T) {
 	}
 }
 
-func TestDB10ASecretThatCannotBeMeantKeepsTiDBFromStarting(t *testing.T) {
+func TestDB10AnInvalidSecretKeepsTiDBFromStarting(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken  string
 		secret map[string]string
@@ -231,7 +231,7 @@ func TestDB10ASecretThatCannotBeMeantKeepsTiDBFromStarting(t *testing.T) {
 	}
 }
 
-func TestTheScriptIsLeftAsItIsByTheKubelet(t *testing.T) {
+func TestTheKubeletDoesNotExpandTheScript(t *testing.T) {
 	assert.NotContains(t, script, "$$", "the kubelet makes one of two")
 	container, volumes := Composition{Users: &v1alpha1.InitialUsers{Secret: "people"}, Into: corev1.VolumeMount{Name: "sql", MountPath: "/x"}}.Container()
 	assert.Empty(t, container.Env, "a variable in $() would be replaced")

@@ -46,7 +46,7 @@ func TestDB13TheSecretIsThatOfTiDBOperator(t *testing.T) {
 	assert.Equal(t, "mine", keyset.SecretName(group(&v1alpha1.AuthToken{SecretName: "mine"})))
 }
 
-func TestDB13WhatIsWrongWithTheKeysIsNamed(t *testing.T) {
+func TestDB13InvalidKeysAreNamed(t *testing.T) {
 	with := func(text string) certificate.Secret {
 		return certificate.Secret{Name: "mine", Data: map[string][]byte{keyset.Key: []byte(text)}}
 	}

@@ -39,7 +39,7 @@ func TestDB19WhichRegistrationsAreOfServersThatHaveLeft(t *testing.T) {
 		"one of another group":              {pd.Server{Address: "db-3.db2-peer.ns.svc:4000"}, false},
 		"one of another namespace":          {pd.Server{Address: "db-3.db-peer.other.svc:4000"}, false},
 		"one that runs elsewhere":           {pd.Server{Address: "10.0.0.7:4000"}, false},
-		"one that somebody named":           {pd.Server{Address: "mine.db-peer.ns.svc:4000"}, false},
+		"one with a user's name":            {pd.Server{Address: "mine.db-peer.ns.svc:4000"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, c.gone, len(having("db-0", "db-1").FindStale([]pd.Server{c.server})) == 1)

@@ -89,7 +89,7 @@ func TestDB19PDIsAskedOnceForTheSameMembers(t *testing.T) {
 	assert.Never(t, func() bool { return l.looked() > 3 }, 20*beat, beat)
 }
 
-func TestDB19ItGoesOnWhenPDAnswersAgain(t *testing.T) {
+func TestDB19TheSweepGoesOnWhenPDAnswersAgain(t *testing.T) {
 	s, l := sweeping(t, enough)
 	l.Refuse(errors.New("no leader"))
 	l.RegisterServers(sql("db-7", 3))
@@ -114,7 +114,7 @@ func TestDB19APDThatWasSilentForTooLongIsAskedAgain(t *testing.T) {
 	require.Eventually(t, func() bool { s.Sweep(t.Context(), having()); return len(l.Calls()) == 1 }, enough, beat)
 }
 
-func TestDB19ItGivesUpAServerThatLives(t *testing.T) {
+func TestDB19TheSweepGivesUpOnALivingServer(t *testing.T) {
 	s, l := sweeping(t, 4*beat)
 	lives := sql("db-7", 3)
 	lives.Alive = true

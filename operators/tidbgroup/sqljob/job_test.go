@@ -125,11 +125,11 @@ func TestDB10AJobConnectsAsTheSpecSays(t *testing.T) {
 		"root's was generated":                     {generates, nil, "root", "basic-tidb-root", "password", true, "root"},
 		"root's may be in the Secret of the users": {named, nil, "root", "first", "root", false, ""},
 		"root's is named":                          {generates, func(r *v1alpha1.SQLRun) { r.PasswordSecret = &v1alpha1.KeyReference{Name: "a", Key: "b"} }, "root", "a", "b", true, "root"},
-		"somebody else": {generates, func(r *v1alpha1.SQLRun) {
+		"another user": {generates, func(r *v1alpha1.SQLRun) {
 			r.User, r.PasswordSecret = "dba", &v1alpha1.KeyReference{Name: "a", Key: "b"}
 		}, "dba", "a", "b", true, "root"},
-		"root by name is root":                     {generates, func(r *v1alpha1.SQLRun) { r.User = "root" }, "root", "basic-tidb-root", "password", true, "root"},
-		"somebody else never gets root's password": {generates, func(r *v1alpha1.SQLRun) { r.User = "dba" }, "dba", "", "", false, "root"},
+		"root by name is root":                    {generates, func(r *v1alpha1.SQLRun) { r.User = "root" }, "root", "basic-tidb-root", "password", true, "root"},
+		"another user never gets root's password": {generates, func(r *v1alpha1.SQLRun) { r.User = "dba" }, "dba", "", "", false, "root"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, r := sample(), people()

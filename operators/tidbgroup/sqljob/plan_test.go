@@ -149,7 +149,7 @@ func TestDB10RunsGoOneAfterTheOtherAndOnceEach(t *testing.T) {
 	assert.Equal(t, 1, c.made["basic-tidb-sql-people-2"])
 }
 
-func TestDB10WhatFailedIsSaidAndNotRunAgainUntilItsRevisionIsRaised(t *testing.T) {
+func TestDB10FailedSQLIsReportedAndNotRunAgainUntilItsRevisionIsRaised(t *testing.T) {
 	c := play(t, grants(), people())
 	c.settle()
 	c.ends[grantsJob] = End{Message: "statement 2 of 5: error 1146 (42S02): Table 'shop.orders'\n doesn't exist"}
@@ -248,7 +248,7 @@ func TestARevisionThatIsRaisedWhileItRunsStopsTheOldOneFirst(t *testing.T) {
 	assert.Equal(t, map[string]int{peopleJob: 1, "basic-tidb-sql-people-2": 1}, c.made)
 }
 
-func TestWhyAJobFailedIsSaidWhateverBecameOfItsPod(t *testing.T) {
+func TestTheCauseOfAFailedJobIsReportedEvenWithoutItsPod(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    End
 		reason string
@@ -289,7 +289,7 @@ func TestWhyAJobFailedIsSaidWhateverBecameOfItsPod(t *testing.T) {
 	})
 }
 
-func TestAMessageIsOneLineThatFitsWhateverIsSaid(t *testing.T) {
+func TestAMessageIsAlwaysOneLineThatFits(t *testing.T) {
 	g := sample(people())
 	g.OwnerReferences = []metav1.OwnerReference{{APIVersion: "groups.tidb.dev/v1alpha1", Kind: v1alpha1.KindTidbCluster, Name: "basic", Controller: new(true)}}
 	m := maker{g: g}
@@ -300,7 +300,7 @@ func TestAMessageIsOneLineThatFitsWhateverIsSaid(t *testing.T) {
 	assert.NotContains(t, text, "\x00")
 }
 
-func TestWhoseAJobIsAndWithWhichImageIsAsked(t *testing.T) {
+func TestAJobOfAnotherOwnerOrWithoutAnImageIsNamed(t *testing.T) {
 	c := play(t, people())
 	foreign := renderJob(c.group, new(people()), image, 4000)
 	foreign.OwnerReferences = nil
@@ -320,7 +320,7 @@ func TestWhoseAJobIsAndWithWhichImageIsAsked(t *testing.T) {
 	assert.NotContains(t, p.WithError(nil).Status[0].Message, "cannot")
 }
 
-func TestThePodsOfOthersSayNothing(t *testing.T) {
+func TestPodsOfOtherJobsAreIgnored(t *testing.T) {
 	job := renderJob(sample(), new(people()), image, 4000)
 	job.UID = "job"
 	ours := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}

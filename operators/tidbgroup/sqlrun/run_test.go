@@ -29,7 +29,7 @@ func mounted(t *testing.T, data map[string]string) string {
 	return dir
 }
 
-func TestDB10UsersThatCannotBeMeantAreRefused(t *testing.T) {
+func TestDB10InvalidUsersAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken  string
 		secret map[string]string
@@ -63,7 +63,7 @@ func TestDB10UsersAreMadeOrGetTheirPasswords(t *testing.T) {
 	assert.Equal(t, `SELECT COUNT(*) FROM mysql.user WHERE User = 'app' AND Host = '%'`, people[0].countStatement("%"))
 }
 
-func TestDB10WhatIsMissingIsWaitedForAndNamed(t *testing.T) {
+func TestDB10AMissingServerOrFileIsWaitedForAndNamed(t *testing.T) {
 	closed := func(t *testing.T) string {
 		t.Helper()
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,7 +113,7 @@ func TestDB10WhatIsMissingIsWaitedForAndNamed(t *testing.T) {
 	assert.Less(t, time.Since(begin), 10*time.Second, "nothing helps against that")
 }
 
-func TestDB10NothingOfASecretIsTold(t *testing.T) {
+func TestDB10NoMessageShowsASecret(t *testing.T) {
 	syntax := fmt.Errorf("exec: %w", &mysql.MySQLError{Number: 1064, SQLState: [5]byte{'4', '2', '0', '0', '0'}, Message: "You have an error near 'BY \n \"secret\"'"})
 	assert.Equal(t, `error 1064 (42000): You have an error near 'BY "secret"'`, describeError(syntax, false))
 	assert.Equal(t, "error 1064 (42000): syntax error", describeError(syntax, true))
@@ -125,7 +125,7 @@ func TestDB10NothingOfASecretIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerHasRefusedIsNotTriedAgain(t *testing.T) {
+func TestARefusedStatementIsNotTriedAgain(t *testing.T) {
 	assert.True(t, isRefusal(fmt.Errorf("x: %w", &mysql.MySQLError{Number: 1045})))
 	assert.False(t, isRefusal(&mysql.MySQLError{Number: 1040}), "too many connections now")
 	assert.False(t, isRefusal(&mysql.MySQLError{Number: 1053}), "this server goes, another one is there")

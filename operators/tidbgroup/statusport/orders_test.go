@@ -34,7 +34,7 @@ func answer(t *testing.T, o *statusport.Orders, group types.NamespacedName) stat
 	return o.Last(group)
 }
 
-func TestDB08OneServerThatTakesTheWordIsEnough(t *testing.T) {
+func TestDB08OneServerThatAcceptsTheOrderIsEnough(t *testing.T) {
 	group := types.NamespacedName{Namespace: "ns", Name: "g"}
 	var asked []string
 	o := statusport.NewOrders(func(ctx context.Context, host string, verb statusport.Verb) error {
@@ -61,7 +61,7 @@ func TestDB08OneServerThatTakesTheWordIsEnough(t *testing.T) {
 	require.EqualError(t, answer(t, o, group).Err, "bad is not there")
 }
 
-func TestDB08AServerThatDoesNotAnswerIsNotTheOnlyOneThatIsAsked(t *testing.T) {
+func TestDB08AnotherServerIsAskedWhenOneDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		group := types.NamespacedName{Namespace: "ns", Name: "g"}
 		o := statusport.NewOrders(func(ctx context.Context, host string, _ statusport.Verb) error {

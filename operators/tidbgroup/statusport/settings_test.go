@@ -24,7 +24,7 @@ import (
 
 // P11: what TiDB says yes to and ignores keeps nothing else from being given, and is the
 // only one that is named, also among others that TiDB does not show.
-func TestTiDBIsNotGivenWhatItIgnoresWithoutAWord(t *testing.T) {
+func TestTiDBIsNotSentItemsThatItSilentlyIgnores(t *testing.T) {
 	form := "none"
 	host := loopback.Host(t)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "10080"))

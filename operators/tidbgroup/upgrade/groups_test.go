@@ -10,7 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
 )
 
-func TestDB08AnUpgradeIsNotOverWhileAnotherGroupIsInTheMiddleOfOne(t *testing.T) {
+func TestDB08AnUpgradeIsNotOverWhileAnotherGroupIsUpgrading(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*v1alpha1.TiDBGroup)
 		want bool

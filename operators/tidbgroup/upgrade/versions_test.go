@@ -8,7 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
 )
 
-func TestDB08TiDBIsToldOfUpgradesBetweenVersionsThatKnowTheWord(t *testing.T) {
+func TestDB08TiDBIsToldOfUpgradesBetweenVersionsThatSupportIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
 		want     bool

@@ -44,11 +44,11 @@ func newOnes(words ...string) []storeCase {
 	return out
 }
 
-// TestEveryStateOfStoresArrives carries the plan of every state out, again and
+// TestEveryStateOfStoresConverges carries the plan of every state out, again and
 // again, in a world that does its part, until the stores are what is asked for or
 // it is said what they wait for. No table loses its last replica on the way. A
 // store that is dead stays so while something is done about it, and comes back then.
-func TestEveryStateOfStoresArrives(t *testing.T) {
+func TestEveryStateOfStoresConverges(t *testing.T) {
 	b := newScenery(t)
 	total := grouptest.FollowStates(t, v1alpha1.KindTiFlashGroup, paths(), func(st state) (string, int, []string) {
 		end, steps, wrong := b.follow(st)

@@ -111,7 +111,7 @@ func (j judgement) store(i *v1alpha1.Instance) pd.Store {
 	return j.seen.PD.Stores[at]
 }
 
-// staysUp counts the TiFlash stores that are Up and that nobody has told to go,
+// staysUp counts the TiFlash stores that are Up and that are not to leave,
 // without one.
 func (j judgement) staysUp(without string) (n int) {
 	for _, s := range j.seen.PD.Stores {
@@ -158,7 +158,7 @@ func (j judgement) unsafe() []string {
 		rule(len(j.stopped) == 0 || j.has("suspended"), "%v stop and the Lease is taken for another one", j.stopped)
 		rule(!j.has("held") || keeps, "the Lease is taken against the user's wish")
 	}
-	rule(!j.plan.Lease.Release || j.lease == "first" || j.lease == "lost", "somebody else's Lease is given back")
+	rule(!j.plan.Lease.Release || j.lease == "first" || j.lease == "lost", "another member's Lease is given back")
 	rule(!j.plan.EnablePlacementRules || j.has("rules off"), "placement rules are turned on twice")
 	return append(out, j.departures()...)
 }

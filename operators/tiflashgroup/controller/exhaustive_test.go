@@ -280,7 +280,7 @@ func (b *scenery) group(w wish) *v1alpha1.TiFlashGroup {
 	g.Status.CurrentRevision = b.revisions["old"]
 	if policy := policies()[w.failover()]; policy != "" {
 		g.Spec.Failover = &v1alpha1.Failover{Policy: policy, After: &metav1.Duration{Duration: patience}}
-		// The new version has served before, or nobody would be known to be dead of it.
+		// The new version has served before, or no store would count as dead.
 		g.Status.CurrentRevision = b.revisions["new"]
 	}
 	return g

@@ -111,7 +111,7 @@ func TestPlan(t *testing.T) {
 			g.DeletionTimestamp = ptr.To(metav1.Now())
 			s.PD.PlacementRules = false
 		}, 0, false, 0, step.KindWait, v1alpha1.ReasonDeleting},
-		"no replicas are wanted, and PD's rules are nobody's business": {0, func(g *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
+		"no replicas are wanted, so PD's rules do not matter": {0, func(g *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			g.Spec.Replicas = ptr.To[int32](0)
 			s.PD.PlacementRules = false
 		}, 0, false, 0, step.KindDone, ""},

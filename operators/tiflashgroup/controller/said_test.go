@@ -96,7 +96,7 @@ func TestFL06TheNextStoreIsStoppedWhenTheOneBeforeSaysRunning(t *testing.T) {
 	s.RequireNoWrites(time.Second)
 	before := voices.count(s.Namespace)
 	s.RequireNoWrites(2 * time.Second)
-	assert.Equal(t, before, voices.count(s.Namespace), "nobody is asked at rest")
+	assert.Equal(t, before, voices.count(s.Namespace), "no store is asked at rest")
 
 	first := s.Key("basic-tiflash-0")
 	s.ChangeStore(first.Name, func(store *pd.Store) { store.Regions = 5 })
@@ -137,7 +137,7 @@ func TestFL06AStoreThatNeverRunsCanBeRestarted(t *testing.T) {
 	s.AtRest()
 }
 
-// FL-06: nobody is stopped while another one says that it does not serve.
+// FL-06: no store is stopped while another one says that it does not serve.
 func TestFL06NoStoreIsStoppedBesideOneThatDoesNotServe(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 2)

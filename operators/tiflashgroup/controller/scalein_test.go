@@ -77,7 +77,7 @@ func TestFL05ATableThatNeedsTheReplicasRefusesAScaleIn(t *testing.T) {
 	s.AtRest()
 	s.RequireNoWrites(time.Second)
 
-	// The owner lowers it, and nobody has to touch the group.
+	// The owner lowers it, and the group need not be edited.
 	s.PD.Change(func(v *pd.View) { v.Rules = []pd.Rule{table(1)} })
 	s.WaitForInstances(stage.Patience, "basic-tiflash-0")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")

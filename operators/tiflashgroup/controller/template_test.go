@@ -213,7 +213,7 @@ func TestSEC01TiFlashSpeaksTLS(t *testing.T) {
 	assert.Empty(t, problems, "without spec.tls they are not")
 }
 
-func TestSEC01TiFlashLetsCertainNamesConnect(t *testing.T) {
+func TestSEC01TiFlashAcceptsOnlyAllowedNames(t *testing.T) {
 	g := sample()
 	g.Spec.TLS = &v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}}
 	_, files, problems := buildTemplate(g)

@@ -102,7 +102,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		<-time.After(statusports.Patience)
 		m.Observe(key, all, openly)
 		synctest.Wait()
-		assert.Empty(t, m.Answers(), "what is said again wakes nobody")
+		assert.Empty(t, m.Answers(), "an answer that is the same wakes no group")
 
 		// Another process says nothing before it was asked.
 		p.say("10.0.0.2", "Running")

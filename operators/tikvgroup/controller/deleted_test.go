@@ -79,8 +79,8 @@ func TestDeletedStoresGiveTheirLeadersAwayAndGoOneAfterTheOther(t *testing.T) {
 }
 
 // P6, P1: between the Instance that goes and the one that comes the Lease is
-// nobody else's, whoever dies meanwhile.
-func TestTheLeaseWaitsForTheOneThatComesInADeletedStoresPlace(t *testing.T) {
+// no other member's, whichever dies meanwhile.
+func TestTheLeaseIsKeptForTheReplacementOfADeletedStore(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 3)
 	s.ChangeStore("basic-tikv-1", func(store *pd.Store) { store.Leaders = 1 })
@@ -127,7 +127,7 @@ func TestADeletedStoreThatDoesNotServeGoesAtOnce(t *testing.T) {
 	}, stage.Patience, stage.Tick)
 }
 
-func TestADeletedStoreIsLetGoWhenTheUserWantsDisruptions(t *testing.T) {
+func TestADeletedStoreIsReleasedWhenTheUserResumesDisruptions(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 3)
 	s.Edit(g, func() { g.Spec.Disruption = &v1alpha1.Disruption{Paused: true} })

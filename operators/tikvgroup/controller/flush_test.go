@@ -37,7 +37,7 @@ func TestKV17AStoreWritesItsLogBackupsOutBetweenItsLeadersAndItsEnd(t *testing.T
 			s.Flushed = map[types.UID]time.Time{"pod-basic-tikv-0": begun.Add(-time.Hour)}
 		}, true, false},
 		"the user may not want it": {func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.FlushLogBackups = ptr.To(false) }, false, true},
-		"nobody knows where it is": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.Instances[0].Status.PodIP = "" }, false, true},
+		"its address is unknown":   {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.Instances[0].Status.PodIP = "" }, false, true},
 		"one that keeps leaders does not": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.PD.Stores[0].Leaders = 3
 			s.Lease.Since = now().Add(-time.Hour)

@@ -112,11 +112,11 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"a leader that comes then":                     {[]change{on(asks, told), evicts}, nil, "", "slow disk", "", ""},
 		"and that stays when the request goes":         {[]change{on(told), evicts, empty}, nil, "", "", "", ""},
 		"a store that is not Up is waited for":         {[]change{on(asks), is(pd.StateDisconnected, 0)}, nil, "", "", evicting, "store 1 of Instance basic-tikv-0 is Disconnected"},
-		"nobody else is Up":                            {[]change{on(asks), is(pd.StateDown, 1, 2)}, nil, "", "", evicting, takeAway},
-		"nobody else is there":                         {[]change{on(asks), one}, nil, "", "", evicting, takeAway},
-		"nobody else may lead":                         {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }}, nil, "", "", evicting, takeAway},
+		"no other store is Up":                         {[]change{on(asks), is(pd.StateDown, 1, 2)}, nil, "", "", evicting, takeAway},
+		"there is no other store":                      {[]change{on(asks), one}, nil, "", "", evicting, takeAway},
+		"no other store may lead":                      {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }}, nil, "", "", evicting, takeAway},
 		"all others are marked, and PD knows not yet":  {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { annotated(s, 1, mark); annotated(s, 2, mark) }}, nil, "", "", evicting, takeAway},
-		"what stands stays when nobody else is Up":     {[]change{on(asks, mark, told), evicts, empty, is(pd.StateDown, 1, 2)}, nil, "Evict", "slow disk", "", ""},
+		"an eviction stays when no other store is Up":  {[]change{on(asks, mark, told), evicts, empty, is(pd.StateDown, 1, 2)}, nil, "Evict", "slow disk", "", ""},
 		"the request is gone":                          {[]change{on(mark, told), evicts}, free, "Evict", "slow disk", evicting, "the store of Instance basic-tikv-0 will lead again (annotation groups.tidb.dev/evict-leaders is gone)"},
 		"it leads again":                               {[]change{on(mark, told)}, nil, "", "", "", ""},
 		"nothing is known while PD is silent":          {[]change{on(asks), silent}, nil, "", "", evicting, "PD is asleep"},
@@ -162,9 +162,9 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 }
 
 // Of several at once the first by name lead nothing, as many as leave every region a
-// store to be led by while another one restarts; and the last goes on leading, if nobody
-// else does.
-func TestOPS01SomebodyAlwaysLeads(t *testing.T) {
+// store to be led by while another one restarts; and the last goes on leading, if no
+// other does.
+func TestOPS01OneStoreAlwaysLeads(t *testing.T) {
 	for asked, want := range map[string][]string{"0": {"1"}, "01": {"1"}, "012": {"1"}, "12": {"2"}, "5:012": {"1", "2", "3"}, "5:0123": {"1", "2", "3"}, "5:1": {"2"}} {
 		g := sample()
 		s := world(t, g, 3)
@@ -202,8 +202,8 @@ func TestOPS01SomebodyAlwaysLeads(t *testing.T) {
 	}
 }
 
-// KV-10, KV-12: it is restarted like any other, is not let lead for that, and nobody
-// waits for its leaders.
+// KV-10, KV-12: it is restarted like any other, is not let lead for that, and the next one does not
+// wait for its leaders.
 func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
@@ -236,7 +236,7 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	assert.Equal(t, "Evict", wanted(p, "basic-tikv-0").Annotations[theMark])
 	assert.Equal(t, "x", wanted(p, "basic-tikv-0").Annotations[answered])
 
-	// Whoever holds the Lease and was not stopped does not keep it.
+	// A holder of the Lease that was not stopped does not keep it.
 	same, quiet := g.DeepCopy(), s
 	same.Spec.Version = sample().Spec.Version
 	quiet.Instances = world(t, same, 3).Instances
@@ -278,15 +278,15 @@ func TestOPS01ACanaryDoesNotCountAStoreThatLeadsNothing(t *testing.T) {
 	assert.NotNil(t, p.Lease.Take, p.Outcome.Message)
 }
 
-// A zone is restarted at once, whoever of it leads nothing.
-func TestOPS01AZoneIsRestartedThatHasAStoreWhichLeadsNothing(t *testing.T) {
+// A zone is restarted at once, also if a store of it leads nothing.
+func TestOPS01AZoneWithAStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	g, s := zones(t)
 	annotated(&s, 3, map[string]string{request: "x", theMark: "Evict", answered: "x"})
 	s = evicted(s, 3)
 	s = taken(s, decided(t, g, s, nil))
 	require.True(t, s.Lease.Covers(s.Instances[3]))
 	same, quiet := g.DeepCopy(), s
-	same.Spec.Version = "v8.5.7" // nobody is to be restarted any more
+	same.Spec.Version = "v8.5.7" // no store is to be restarted any more
 	quiet.PD = pd.View{Err: errors.New("PD is asleep")}
 	assert.True(t, decided(t, same, quiet, nil).Lease.Release, "nothing was begun that may stop them")
 	s.Lease.Batch[0].Leaders = 10
@@ -311,7 +311,7 @@ func TestOPS01AZoneIsRestartedThatHasAStoreWhichLeadsNothing(t *testing.T) {
 }
 
 // Who comes in the place of one that was deleted leads, whatever the other was asked.
-func TestOPS01OneThatIsRecreatedLeads(t *testing.T) {
+func TestOPS01ARecreatedStoreLeads(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	s.RegionsKnown = true
@@ -350,7 +350,7 @@ func TestOPS01OneThatIsRecreatedLeads(t *testing.T) {
 
 // And a recreated Instance that is annotated at once has the Lease until it is back, and its eviction
 // is ours to be taken back.
-func TestOPS01OneThatIsRecreatedIsAskedAtOnce(t *testing.T) {
+func TestOPS01ARecreatedStoreMayBeAskedAtOnceToLeadNothing(t *testing.T) {
 	for _, mark := range []string{"", "Evict"} {
 		g := sample()
 		s := world(t, g, 3)
@@ -477,7 +477,7 @@ func TestOPS01AnEvictionSurvivesEveryCrash(t *testing.T) {
 					s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
 				}
 			}
-			require.False(t, s.PD.EvictsLeaders("1") && s.Instances[0].Annotations[theMark] == "", "PD keeps leaders away, and nobody knows why")
+			require.False(t, s.PD.EvictsLeaders("1") && s.Instances[0].Annotations[theMark] == "", "PD keeps leaders away, and no mark says why")
 			return p.Outcome
 		}
 		for rest, wish := crashes, true; rest > 0; rest, wish = rest/3, !wish {
@@ -502,7 +502,7 @@ func TestOPS01AnEvictionSurvivesEveryCrash(t *testing.T) {
 }
 
 // In every state: a call never comes without its mark, the mark never goes before what
-// it tells of, nobody is stopped for it, and it is answered when it is so.
+// it tells of, no store is stopped for it, and it is answered when it is so.
 func TestOPS01EveryState(t *testing.T) {
 	marks := []string{"", "Evict", "Restart", "Remove"}
 	total := 0
@@ -527,7 +527,7 @@ func TestOPS01EveryState(t *testing.T) {
 					bit := func(n int) bool { return bits>>n&1 != 0 }
 					asked, told, evicts, empty, alone, held, deleted, silent := bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7)
 					if silent && (evicts || empty || alone) {
-						continue // nobody sees it
+						continue // it is not seen
 					}
 					s := origin
 					s.RegionsKnown = true
@@ -584,14 +584,14 @@ func TestOPS01EveryState(t *testing.T) {
 					frees := slices.ContainsFunc(slices.Concat(p.Calls, p.Evictions), func(c component.Call) bool { return c.Verb == component.StopEvictingLeaders && c.Target == "1" })
 					removed := mark == "Remove" || mode == "scaled in" || deleted
 					say(!keeps || has(theMark) != "", "PD is told without a mark")
-					say(!frees || mark != "", "what nobody of us did is taken back")
+					say(!frees || mark != "", "an eviction that is not ours is taken back")
 					say(mark == "" || has(theMark) != "" || !silent && !evicts, "the mark goes too early")
 					say(!frees || !asked || removed, "it is let lead though a user does not want it")
 					say(mode != "paused" || len(slices.Concat(p.Calls, p.Evictions)) == 0 && after == nil, "a paused group does something")
 					say(told || has(answered) == "" || asked && evicts && empty && state == pd.StateUp && !silent, "it is answered too early")
 					say(asked || evicts || mark != "Evict" || silent || deleted || mode == "paused" || mode != "at rest" || has(answered) == "" && has(theMark) == "", "it is not forgotten")
 					if mode == "at rest" && !deleted && mark != "Restart" && mark != "Remove" {
-						say(p.Lease.Take == nil && len(stopping(p)) == 0, "somebody is disrupted")
+						say(p.Lease.Take == nil && len(stopping(p)) == 0, "a member is disrupted")
 						say(!held || p.Lease.Release, "the Lease is kept")
 						if asked && !silent && state == pd.StateUp {
 							say(evicts || alone || keeps, "PD is not told")
@@ -620,8 +620,8 @@ func TestOPS01APausedGroupGivesTheLeaseBack(t *testing.T) {
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 }
 
-// Who has been chosen to be restarted leads nobody's regions for another one.
-func TestOPS01TheNextToBeRestartedIsNotCountedOn(t *testing.T) {
+// A store that has been chosen to be restarted takes no leaders of another one.
+func TestOPS01AStoreChosenForARestartTakesNoLeaders(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	s.PD.MaxReplicas, s.PD.EvictLeader = 5, []string{"1"}
@@ -638,7 +638,7 @@ func TestOPS01TheNextToBeRestartedIsNotCountedOn(t *testing.T) {
 
 // P1: a member that was permitted to stop and has not yet keeps the Lease, though its
 // mark says by now only that it must have no leaders.
-func TestOPS01WhoMayStopKeepsTheLease(t *testing.T) {
+func TestOPS01AStoreThatMayStopKeepsTheLease(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	annotated(&s, 0, map[string]string{request: "", theMark: string(member.Evict)})

@@ -58,7 +58,7 @@ func at(t *testing.T, g *v1alpha1.TiKVGroup, s *observation.Snapshot, later time
 }
 
 // KV-13.
-func TestKV13ARegionThatIsInTheWayForTooLongIsNamedWithTheWayOut(t *testing.T) {
+func TestKV13ARegionThatBlocksForTooLongIsNamedWithARemedy(t *testing.T) {
 	g, s := restarting(t)
 	p := at(t, g, &s, 0, ill("7"), ill("8"))
 	require.Equal(t, step.KindWait, p.Outcome.Kind)
@@ -104,7 +104,7 @@ func TestKV13AStoreThatIsDownForTooLongStallsToo(t *testing.T) {
 	assert.Contains(t, p.Outcome.Message, "stop-anyway=pod-1")
 }
 
-func TestKV13AUserMayHaveOnePodStoppedAllTheSame(t *testing.T) {
+func TestKV13AUserMayForceTheStopOfOnePod(t *testing.T) {
 	g, s := restarting(t)
 	first := s.Instances[0]
 	require.Nil(t, at(t, g, &s, 0, ill("7")).Lease.Take)

@@ -253,5 +253,5 @@ func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
 	s.PD = pd.View{Err: errors.New("no")}
 	p, err = makePlan(g, s)
 	require.NoError(t, err)
-	assert.False(t, p.Lease.Release, "nobody knows yet")
+	assert.False(t, p.Lease.Release, "it is unknown")
 }

@@ -53,7 +53,7 @@ func TestKV13NothingIsStoppedWhileItIsNotSafe(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.Patience, stage.Tick)
 	assert.Empty(t, s.StoppedInstances())
 
-	// Whoever is asked has a peer of one of them.
+	// Each store has a peer of one of these regions.
 	s.PD.SetRegions(pd.Region{ID: "7", Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "2", Voter: true, Pending: true}, {StoreID: "3", Voter: true}}},
 		pd.Region{ID: "8", Missing: true, Peers: []pd.Peer{{StoreID: "2", Voter: true}, {StoreID: "3", Voter: true}}})
 	s.PD.SetState(pd.StateUp, other)
@@ -88,7 +88,7 @@ func TestKV11AStoreWhoseLeadersStayIsRestartedInTime(t *testing.T) {
 }
 
 // P7, KV-15: a roll that is taken back on the way leaves nothing behind.
-func TestARollThatIsTakenBackIsSweptFromPD(t *testing.T) {
+func TestARevertedRollLeavesNoEvictionInPD(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 3)
 	s.PD.HoldLeaders(true)

@@ -143,7 +143,7 @@ func TestKV03AScaleInThatPDCouldNotFollowTouchesNothing(t *testing.T) {
 	assert.Empty(t, s.Holder())
 	s.RequireNoWrites(time.Second)
 
-	// What the cluster can do without is removed as soon as somebody says so.
+	// What the cluster can do without is removed as soon as a user asks for it.
 	scale(s, g, 3)
 	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -176,7 +176,7 @@ func TestKV06SomeStoresLeaveAtATime(t *testing.T) {
 
 // KV-08, KV-09: who never came goes first and without PD, then who was named.
 // GRP-03.
-func TestKV09WhoIsOfNoUseOrWasNamedLeavesFirst(t *testing.T) {
+func TestKV09UnusedAndNamedStoresLeaveFirst(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
 	s.SetDown("basic-tikv-4", true)

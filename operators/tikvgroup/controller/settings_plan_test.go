@@ -14,7 +14,7 @@ import (
 )
 
 // KV-25: which edits restart stores, and which are given to them as they run.
-func TestKV25OnlyWhatTiKVTakesWhileItRunsRestartsNobody(t *testing.T) {
+func TestKV25OnlyItemsThatTiKVChangesOnlineNeedNoRestart(t *testing.T) {
 	const before = "[raftstore]\nraft-entry-max-size = \"8MB\"\ncapacity = \"1GB\"\n"
 	for name, c := range map[string]struct {
 		config  string
@@ -60,14 +60,14 @@ func TestKV25OnlyWhatTiKVTakesWhileItRunsRestartsNobody(t *testing.T) {
 				assert.Equal(t, change.Live.Spec.PodTemplate, change.Desired.Spec.PodTemplate)
 				assert.Empty(t, change.Desired.Spec.StopPod)
 			}
-			assert.Empty(t, p.Orders, "nobody is given anything before it is marked")
+			assert.Empty(t, p.Orders, "no store is given anything before it is marked")
 		})
 	}
 }
 
 // P9: a member that says yes and keeps what it has is no reason to go round in
 // circles.
-func TestKV25AStoreThatSaysYesAndDoesNotIsNamed(t *testing.T) {
+func TestKV25AStoreThatAcceptsAnItemAndIgnoresItIsNamed(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	first, err := makePlan(g, observation.Snapshot{PDGroup: s.PDGroup})

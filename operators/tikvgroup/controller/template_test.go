@@ -135,7 +135,7 @@ func TestSEC01AStoreSpeaksTLS(t *testing.T) {
 	assert.Empty(t, problems, "without spec.tls it is not")
 }
 
-func TestSEC01AStoreLetsCertainNamesConnect(t *testing.T) {
+func TestSEC01AStoreAcceptsOnlyAllowedNames(t *testing.T) {
 	g := sample()
 	g.Spec.Config, g.Spec.TLS = "[security]\ncert-allowed-cn = ['mine']", &v1alpha1.TLS{}
 	_, _, problems := buildTemplate(g, "")

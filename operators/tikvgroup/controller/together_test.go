@@ -222,7 +222,7 @@ func TestARestartOfAZoneGoesOnWhereItWasLeft(t *testing.T) {
 	}
 }
 
-func TestWhereItIsNotProvenOneIsRestartedAfterTheOther(t *testing.T) {
+func TestStoresAreRestartedOneByOneWhereABatchIsNotProvenSafe(t *testing.T) {
 	const why = "one at a time: PD's isolation-level is \"\", and regions may have several peers in the same zone: kubectl -n shop exec svc/basic-pd -- /pd-ctl config set isolation-level zone"
 	g, s := zones(t)
 	s.PD.IsolationLevel = ""
@@ -267,7 +267,7 @@ func TestACanaryCountsTheWholeBatch(t *testing.T) {
 }
 
 // Who leaves, was deleted or leaves its node is not one of several.
-func TestOnlyRestartsThatKeepTheirPlaceAreDoneTogether(t *testing.T) {
+func TestOnlyRestartsInPlaceAreBatched(t *testing.T) {
 	g, s := zones(t)
 	g.Spec.Replicas = ptr.To(int32(5))
 	s.Instances[3].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
@@ -295,7 +295,7 @@ func TestOnlyRestartsThatKeepTheirPlaceAreDoneTogether(t *testing.T) {
 }
 
 // One that does not come back keeps the Lease for all, and is fixed by reverting.
-func TestACompanionThatDoesNotComeBackKeepsTheLease(t *testing.T) {
+func TestAMemberOfTheBatchThatDoesNotComeBackKeepsTheLease(t *testing.T) {
 	g, s := zones(t)
 	s = taken(s, decided(t, g, s, nil))
 	s = evicted(follow(s, decided(t, g, s, nil)), 0, 3)
@@ -360,13 +360,13 @@ func TestADeletedHolderOfAZonesRestartIsRecreated(t *testing.T) {
 	s.PD.Stores[0].State = pd.StateDown
 	s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
 	p := decided(t, g, s, nil)
-	assert.True(t, member.HasMemberFinalizer(desired(t, p, "basic-tikv-0")), "the Lease says first that somebody comes back")
+	assert.True(t, member.HasMemberFinalizer(desired(t, p, "basic-tikv-0")), "the Lease says first that a member comes back")
 	require.NotNil(t, p.Lease.Take)
 	assert.Equal(t, "basic-tikv", p.Lease.Recreating)
 	require.Len(t, p.Lease.Batch, 1)
 	s = taken(s, p)
 	p = decided(t, g, s, nil)
-	assert.False(t, member.HasMemberFinalizer(desired(t, p, "basic-tikv-0")), "it may go, whoever else is not back")
+	assert.False(t, member.HasMemberFinalizer(desired(t, p, "basic-tikv-0")), "it may go, also if another one is not back")
 	assert.Nil(t, p.Lease.Take)
 	assert.False(t, p.Lease.Release)
 
@@ -405,7 +405,7 @@ func TestADeletedMemberOfABatchIsRecreated(t *testing.T) {
 
 // KV-15: one that was recreated, with its finalizer taken off, and serves already
 // leads again before the Lease is given back.
-func TestACompanionThatHasComeUnmarkedLeadsAgain(t *testing.T) {
+func TestARecreatedMemberOfTheBatchWithoutAMarkLeadsAgain(t *testing.T) {
 	g, s := halted(t)
 	s = returned(s)
 	delete(s.Instances[3].Annotations, v1alpha1.AnnotationDisruption)
@@ -420,7 +420,7 @@ func TestACompanionThatHasComeUnmarkedLeadsAgain(t *testing.T) {
 
 // P5: when the holder is lost, a member of the batch that is not what it is to be does not wait
 // for itself.
-func TestACompanionOfALostHolderIsRestartedAgain(t *testing.T) {
+func TestAMemberOfTheBatchOfALostHolderIsRestartedAgain(t *testing.T) {
 	g, s := halted(t)
 	s = returned(s)
 	s.HolderLost, s.PD.EvictLeader = true, nil
@@ -432,8 +432,8 @@ func TestACompanionOfALostHolderIsRestartedAgain(t *testing.T) {
 	assert.Equal(t, "basic-tikv-3", p.Lease.Take.Instance.Name)
 }
 
-// P5: the instance operator stops nobody whose claim is being deleted.
-func TestACompanionWhoseClaimGoesKeepsNobodyWaiting(t *testing.T) {
+// P5: the instance operator stops no pod whose claim is being deleted.
+func TestAStoreWhoseClaimIsBeingDeletedIsNotInTheBatch(t *testing.T) {
 	g, s := prepared(t)
 	s.Claims = map[string][]metav1.ObjectMeta{"basic-tikv-3": {{Name: "data-basic-tikv-3", DeletionTimestamp: ptr.To(metav1.NewTime(s.Now))}}}
 	p := decided(t, g, s, nil)
@@ -443,9 +443,9 @@ func TestACompanionWhoseClaimGoesKeepsNobodyWaiting(t *testing.T) {
 	assert.Contains(t, p.Lease.BatchBlocked, "claim data-basic-tikv-3 is being deleted")
 }
 
-// P5: who comes first in an upgrade may wait for the Lease. Nobody is stopped then
+// P5: who comes first in an upgrade may wait for the Lease. No member is stopped then
 // before its turn, so the Lease is not kept.
-func TestTheLeaseIsNotKeptUntilOthersHaveHadTheirTurn(t *testing.T) {
+func TestTheLeaseIsNotKeptWhileEarlierGroupsRoll(t *testing.T) {
 	first := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 2}}
 	waits := []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForLease, ObservedGeneration: 2}}
 	leads := func(ids ...string) (out []component.Call) {

@@ -111,7 +111,7 @@ func TestALeaderlessStoreIsStoppedAndLeadsAgainWhenItIsBack(t *testing.T) {
 	assert.NoFileExists(t, job.Record)
 }
 
-func TestWhatSomebodyElseKeepsAwayStaysAway(t *testing.T) {
+func TestAnEvictionByAnotherClientStays(t *testing.T) {
 	pd, job := stage(t)
 	pd.evicted[1] = true
 	require.NoError(t, job.Stop(t.Context()))
@@ -154,12 +154,12 @@ func TestAStoreWaitsUntilPDsNewLeaderHasHeardOfTheStores(t *testing.T) {
 }
 
 // All stores of a cluster may be stopped at once, and so may the only one.
-func TestNobodyWaitsWhereNobodyElseCouldLead(t *testing.T) {
+func TestAStoreStopsAtOnceWhereNoOtherCouldLead(t *testing.T) {
 	for name, change := range map[string]func(*fakePD){
 		"all others are down":               func(p *fakePD) { p.stores[1].State, p.stores[2].State = "Down", "Offline" },
 		"all others are to lead nothing":    func(p *fakePD) { p.evicted[2], p.evicted[3] = true, true },
 		"all others are stopped meanwhile":  func(p *fakePD) { p.evicted[1], p.evicted[2], p.evicted[3] = true, true, true },
-		"there is nobody but a TiFlash":     func(p *fakePD) { p.stores = p.stores[:2]; p.stores[1].TiFlash = true },
+		"all others are TiFlash":            func(p *fakePD) { p.stores = p.stores[:2]; p.stores[1].TiFlash = true },
 		"it is the only store of a cluster": func(p *fakePD) { p.stores = p.stores[:1] },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestAStoreIsStartedAgainUntilPDLetsItLead(t *testing.T) {
 	assert.Empty(t, pd.evicted)
 }
 
-func TestARecordThatWasNotFinishedIsNone(t *testing.T) {
+func TestAnUnfinishedRecordIsIgnored(t *testing.T) {
 	_, job := stage(t)
 	require.NoError(t, os.WriteFile(job.Record, nil, 0o600))
 	require.NoError(t, job.Start(t.Context()))

@@ -146,7 +146,7 @@ func TestProxiesHaveNoPlaceInTheOrderOfAnUpgrade(t *testing.T) {
 	assert.Zero(t, s.CountServing(), "nor do they wait for others to stop")
 }
 
-func TestPX03OnlyWhatTiProxyTakesWhileItRunsRestartsNobody(t *testing.T) {
+func TestPX03OnlyItemsThatTiProxyChangesOnlineNeedNoRestart(t *testing.T) {
 	online := func(g *v1alpha1.TiProxyGroup) {
 		g.Spec.ConfigUpdate, g.Spec.Config = v1alpha1.ConfigOnline, "[log]\nlevel = \"info\"\n"
 	}

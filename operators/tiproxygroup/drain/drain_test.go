@@ -41,7 +41,7 @@ func TestPX02AProxyIsStoppedWhenItsLastClientHasGone(t *testing.T) {
 		looks int32
 		says  string
 	}{
-		"nobody is connected":             {[]string{clients(0)}, 1, ""},
+		"no client is connected":          {[]string{clients(0)}, 1, ""},
 		"clients close their connections": {[]string{clients(2), clients(1), clients(0)}, 3, ""},
 		"a look fails":                    {[]string{clients(2), "", clients(0)}, 3, ""},
 		"every look fails":                {[]string{""}, patience, "502"},

@@ -54,7 +54,7 @@ require-backend-tls = true
 `, got)
 }
 
-func TestPX03WhatAProxyRefusesIsPassedOn(t *testing.T) {
+func TestPX03TheRefusalOfAProxyIsReported(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, err := io.WriteString(w, "conn-buffer-size must be between 1K and 16M")

@@ -30,7 +30,7 @@ func regions(most int, counted bool) *Regions {
 }
 
 // P10: what an answer may hold is counted while it is read, to the last one that may be.
-func TestP10WhichAnswersAreBelieved(t *testing.T) {
+func TestP10OnlyValidAnswersAreAccepted(t *testing.T) {
 	for name, c := range map[string]struct {
 		body  string
 		into  any
@@ -43,7 +43,7 @@ func TestP10WhichAnswersAreBelieved(t *testing.T) {
 		"no list at all":                        {`{"kvs":null}`, &Keys{}, ""},
 		"something else than a list":            {`{"kvs":{}}`, &Keys{}, "its keys are no list"},
 		"something else than an object":         {`[]`, &Keys{}, "it is not an object"},
-		"what nobody asked for is passed over":  {`{"header":{"revision":"9"},"kvs":[],"more":[[1]]}`, &Keys{}, ""},
+		"unknown fields are skipped":            {`{"header":{"revision":"9"},"kvs":[],"more":[[1]]}`, &Keys{}, ""},
 		"one element that is too long":          {`{"kvs":[{"key":"` + strings.Repeat("A", 2*maxPiece) + `"}]}`, &Keys{}, "a part of it is longer than 65536 bytes"},
 		"more after the answer":                 {`{"kvs":[]} {}`, &Keys{}, "there is more after it"},
 		"only its beginning":                    {`{"kvs":[`, &Keys{}, io.ErrUnexpectedEOF.Error()},
@@ -68,7 +68,7 @@ func TestP10WhichAnswersAreBelieved(t *testing.T) {
 }
 
 // A connection that breaks says nothing against the answer.
-func TestABrokenConnectionIsTold(t *testing.T) {
+func TestABrokenConnectionIsReported(t *testing.T) {
 	broken, err := Decode(io.MultiReader(strings.NewReader(`{"kvs":[`), brokenPipe{}), &Keys{})
 	require.ErrorIs(t, broken, io.ErrClosedPipe)
 	require.Error(t, err)
@@ -80,7 +80,7 @@ func (brokenPipe) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // PD gives no regions to a store with less than a fifth of its disk free. Of what
 // cannot be read nothing is said, so that no store is taken for full by mistake.
-func TestWhenADiskIsFull(t *testing.T) {
+func TestADiskIsFullWithLessThanAFifthFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		capacity, available string
 		full                bool

@@ -26,9 +26,9 @@ func TestATestIsRunIfItUsesThePackageAndNoControlPlane(t *testing.T) {
 		run, left []string
 	}{
 		"others use it":        {store, []string{store, group}, []string{rig}},
-		"nobody uses it":       {budget, []string{budget}, nil},
+		"no package uses it":   {budget, []string{budget}, nil},
 		"it has no test":       {controlPlane, nil, []string{rig}},
-		"nobody knows it":      {repository + "shared/stor", nil, nil},
+		"it does not exist":    {repository + "shared/stor", nil, nil},
 		"it starts a plane":    {rig, nil, []string{rig}},
 		"a package of Go's":    {"testing", []string{store, budget}, nil},
 		"its test uses itself": {group, []string{group}, nil},
@@ -41,7 +41,7 @@ func TestATestIsRunIfItUsesThePackageAndNoControlPlane(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTestedIsSaidWithTheCommandThatTestsIt(t *testing.T) {
+func TestUntestedPackagesAreReportedWithTheCommandThatTestsThem(t *testing.T) {
 	modules := []string{"shared", "e2e"}
 	assert.Equal(t, `NOT TESTED: these use shared/store too, but start a control plane, which takes minutes. Test them with:
   GOWORK=off go -C e2e test -timeout 30m ./rig ./bench
@@ -50,7 +50,7 @@ or all of them with: make test
 	assert.Empty(t, DescribeUntested(store, modules, map[string][]string{"shared": nil}))
 }
 
-func TestAModuleThatStandsApartIsLookedAtForItsOwnPackages(t *testing.T) {
+func TestASeparateModuleIsSearchedOnlyForItsOwnPackages(t *testing.T) {
 	modules := []string{"shared", "e2e"}
 	assert.Equal(t, []string{"e2e/tikv"}, Modules(repository+"e2e/tikv/raftstore", "e2e/tikv", modules))
 	assert.Equal(t, []string{"e2e/tikv"}, Modules(repository+"e2e/tikv", "e2e/tikv", modules))

@@ -57,7 +57,7 @@ func countingCompiler(t *testing.T) (calls func() int) {
 	}
 }
 
-func TestEnsureBuildsOnceForAllWhoAskAtTheSameTime(t *testing.T) {
+func TestEnsureBuildsOnceForConcurrentCallers(t *testing.T) {
 	p, table := tiny(t)
 	calls := countingCompiler(t)
 

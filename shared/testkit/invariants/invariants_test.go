@@ -102,7 +102,7 @@ func TestCheck(t *testing.T) {
 		"UpToDate is always there":                      {object(ready, reconciling), []string{"UpToDate is missing"}},
 		"an unconverged object says why":                {object(condition("Ready", "False", "Creating", with("message", "")), upToDate), []string{"no message", "no condition says why"}},
 		"Ready needs its parts":                         {object(ready, upToDate, condition("QuorumHealthy", "False", "QuorumLost")), []string{"Ready is True although QuorumHealthy is False"}},
-		"Ready outlasts a part that nobody knows":       {object(ready, upToDate, condition("QuorumHealthy", "Unknown", "PDUnreachable")), nil},
+		"Ready outlasts an unknown part":                {object(ready, upToDate, condition("QuorumHealthy", "Unknown", "PDUnreachable")), nil},
 		"an Instance is not Ready without its pod":      {instance(ready, upToDate, condition("PodReady", "False", "PodMissing")), []string{"Ready is True although PodReady is False"}},
 		"stores do not serve without an Instance":       {counted(object(ready, notUpToDate), "TiKVGroup", 3, 3, 0), []string{"Ready is True although no Instance is"}},
 		"UpToDate counts":                               {counted(object(ready, upToDate), "PDGroup", 3, 2, 2), []string{"UpToDate is True although there are 2 Instances and not 3"}},

@@ -57,7 +57,7 @@ func TestEveryModuleIsChecked(t *testing.T) {
 	assert.NoError(t, Run(t.Context(), options))
 }
 
-func TestADatabaseInAFileIsOne(t *testing.T) {
+func TestAVulnerabilityDatabaseMayBeADirectory(t *testing.T) {
 	options := modules(t, "good")
 	dir := t.TempDir()
 	options.Database = "file://" + dir
@@ -67,7 +67,7 @@ func TestADatabaseInAFileIsOne(t *testing.T) {
 	assert.NoError(t, Run(t.Context(), options))
 }
 
-func TestADatabaseThatDoesNotAnswerIsNoPass(t *testing.T) {
+func TestACheckFailsWhenItsDatabaseDoesNotAnswer(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	for name, url := range map[string]string{"gone": gone.URL, "another server": database(t, http.StatusNotFound), "no address": "://"} {
@@ -86,7 +86,7 @@ func TestADatabaseThatDoesNotAnswerIsNoPass(t *testing.T) {
 	}
 }
 
-func TestWhoInterruptsItIsNotToldThatAllIsWell(t *testing.T) {
+func TestAnInterruptedCheckIsNotReportedAsPassed(t *testing.T) {
 	options := modules(t, "good")
 	options.Database, options.Optional = database(t, http.StatusOK), true
 	ctx, cancel := context.WithCancel(t.Context())

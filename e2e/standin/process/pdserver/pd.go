@@ -29,7 +29,7 @@ type PD struct {
 	// Addr is host:port of everything.
 	Addr string
 	// Beats gets the ID of every store that sent a heartbeat, Regions every
-	// region heartbeat; Orders are sent to whoever sent the last one.
+	// region heartbeat; Orders are sent to the sender of the last one.
 	Beats   chan uint64
 	Regions chan *pdpb.RegionHeartbeatRequest
 	Orders  chan *pdpb.RegionHeartbeatResponse

@@ -26,7 +26,7 @@ func TestDB10AGroupWithInitialSQLMakesTheDatabaseBeforeAnyOther(t *testing.T) {
 		others []v1alpha1.Group
 		made   int
 	}{
-		"nobody has SQL":               {nil, other(), 2},
+		"no group has SQL":             {nil, other(), 2},
 		"this one has":                 {[]func(*v1alpha1.TiDBGroup){generate}, other(), 1},
 		"both have, this one is first": {[]func(*v1alpha1.TiDBGroup){generate}, other(generate), 1},
 		"another one has":              {nil, other(generate), 0},

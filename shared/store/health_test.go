@@ -12,7 +12,7 @@ import (
 
 // P1: PD calls a store Up that crashes again and again. It is not counted on, in
 // whatever group it is, but by one that stands no better.
-func TestAStoreThatIsUpForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T) {
+func TestAStoreThatIsUpInPDButNotReadyInKubernetesDoesNotCount(t *testing.T) {
 	const firm, shaky, fallen = "firm", "shaky", "fallen"
 	pods := map[string]map[string]func(*v1alpha1.Instance){
 		firm: {"ready": func(*v1alpha1.Instance) {}},
@@ -63,7 +63,7 @@ func between(i *v1alpha1.Instance) []metav1.Condition {
 
 // Who is being prepared to stop is let be when another store crashes, and who holds
 // the Lease says which one and what to look at.
-func TestAStoreThatCrashesMeanwhileEndsAPreparation(t *testing.T) {
+func TestACrashOfAnotherStoreEndsAPreparation(t *testing.T) {
 	g, s := world()
 	c := tikv(g, s)
 	assert.Empty(t, c.OthersWork(s.Instances[0]).Reason())
