@@ -40,11 +40,11 @@ func withPolicies(t *testing.T) tenants {
 	// Policies and what they read come to the API server by watching.
 	mallory := w.user("mallory", "groups.tidb.dev/*: *")
 	require.Eventually(t, func() bool {
-		return forbidden(mallory.Create(t.Context(), w.object("Instance", "probe", nil), client.DryRunAll), "may not create pods")
+		return isForbidden(mallory.Create(t.Context(), w.object("Instance", "probe", nil), client.DryRunAll), "may not create pods")
 	}, waitFor, tick)
 	operator := w.operator("tikvgroup", installed)
 	require.Eventually(t, func() bool {
-		return forbidden(operator.Create(t.Context(), w.object("ConfigMap", "probe", nil), client.DryRunAll), "writes only what carries the label")
+		return isForbidden(operator.Create(t.Context(), w.object("ConfigMap", "probe", nil), client.DryRunAll), "writes only what carries the label")
 	}, waitFor, tick)
 	require.Eventually(t, func() bool {
 		return operator.Create(t.Context(), w.object("ConfigMap", "probe", ours()), client.DryRunAll) == nil
@@ -52,7 +52,7 @@ func withPolicies(t *testing.T) tenants {
 	return w
 }
 
-func forbidden(err error, sentence string) bool {
+func isForbidden(err error, sentence string) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), sentence)
 }
 
@@ -162,13 +162,13 @@ func TestP12AUserWhoMakesAGroupNeedsTheRightToMakePods(t *testing.T) {
 	for _, kind := range v1alpha1.Kinds() {
 		t.Run(kind, func(t *testing.T) {
 			err := mallory.Create(t.Context(), w.object(kind, "a", nil))
-			require.True(t, forbidden(err, "may not create pods in namespace "+w.namespace), "%v", err)
+			require.True(t, isForbidden(err, "may not create pods in namespace "+w.namespace), "%v", err)
 			require.NoError(t, alice.Create(t.Context(), w.object(kind, "a", nil)))
 			o, change := w.object(kind, "a", nil), changesSpec
 			if kind == v1alpha1.KindBackup || kind == v1alpha1.KindLogBackup || kind == v1alpha1.KindRestore {
 				change = changesImage // these cannot be paused
 			}
-			require.True(t, forbidden(w.patch(mallory, o, change), "may not create pods"), "changed")
+			require.True(t, isForbidden(w.patch(mallory, o, change), "may not create pods"), "changed")
 			assert.NoError(t, w.patch(mallory, o, changesOthers), "annotations make no pod")
 			assert.NoError(t, w.patch(alice, o, change))
 			assert.NoError(t, mallory.Delete(t.Context(), o))
@@ -182,7 +182,7 @@ func TestP12AUserWhoMakesAGroupNeedsTheRightToMakePods(t *testing.T) {
 		assert.NoError(t, w.operator("pdgroup", installed).Create(t.Context(), w.object("Instance", "b", ours())))
 		assert.NoError(t, w.operator("tidbcluster", installed).Create(t.Context(), w.object("TiKVGroup", "b", ours())))
 		assert.NoError(t, w.operator("tidbcluster", installed).Create(t.Context(), w.object("Restore", "b", ours())))
-		assert.True(t, forbidden(w.operator("tidbcluster", installed).Create(t.Context(), w.object("Restore", "c", nil)), "writes only what carries the label"))
+		assert.True(t, isForbidden(w.operator("tidbcluster", installed).Create(t.Context(), w.object("Restore", "c", nil)), "writes only what carries the label"))
 	})
 	t.Run("an account of their name elsewhere is no operator", func(t *testing.T) {
 		role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tidb-groups-pdgroup-operator"}
@@ -193,7 +193,7 @@ func TestP12AUserWhoMakesAGroupNeedsTheRightToMakePods(t *testing.T) {
 		require.Eventually(t, func() bool {
 			return lookalike.Create(t.Context(), w.object("ConfigMap", "probe", nil), client.DryRunAll) == nil
 		}, waitFor, tick)
-		assert.True(t, forbidden(lookalike.Create(t.Context(), w.object("Instance", "c", ours())), "may not create pods"))
+		assert.True(t, isForbidden(lookalike.Create(t.Context(), w.object("Instance", "c", ours())), "may not create pods"))
 	})
 }
 
@@ -214,7 +214,7 @@ func TestP12OperatorsWriteOnlyTheirOwnObjects(t *testing.T) {
 			"makes one without a label": operator.Create(t.Context(), w.object("ConfigMap", "new", nil)),
 			"takes a Lease":             operator.Create(t.Context(), w.object("Lease", "kube-controller-manager", nil)),
 		} {
-			assert.True(t, forbidden(err, name+"-operator "+sentence), "%s %s: %v", name, what, err)
+			assert.True(t, isForbidden(err, name+"-operator "+sentence), "%s %s: %v", name, what, err)
 		}
 		assert.NoError(t, operator.Create(t.Context(), w.object("Lease", name+"-disruption", ours())), "the Lease of its cluster's disruptions")
 
@@ -224,7 +224,7 @@ func TestP12OperatorsWriteOnlyTheirOwnObjects(t *testing.T) {
 		assert.NoError(t, operator.Create(t.Context(), leader), "its leader Lease")
 		leader.Object["spec"] = map[string]any{"holderIdentity": "you"}
 		assert.NoError(t, operator.Update(t.Context(), leader))
-		assert.True(t, forbidden(operator.Create(t.Context(), other), sentence), "another operator's leader Lease")
+		assert.True(t, isForbidden(operator.Create(t.Context(), other), sentence), "another operator's leader Lease")
 	}
 	t.Run("claims", func(t *testing.T) {
 		operator := w.operator("instance", installed)
@@ -232,8 +232,8 @@ func TestP12OperatorsWriteOnlyTheirOwnObjects(t *testing.T) {
 		restored := w.stored(w.object("PersistentVolumeClaim", "restored", nil))
 		require.NoError(t, w.patch(operator, restored, label), "one that was restored without labels")
 		theirs := w.stored(w.object("PersistentVolumeClaim", "theirs", map[string]string{"app.kubernetes.io/managed-by": "Helm"}))
-		assert.True(t, forbidden(w.patch(operator, theirs, label), sentence))
-		assert.True(t, forbidden(operator.Delete(t.Context(), theirs.DeepCopy()), sentence))
+		assert.True(t, isForbidden(w.patch(operator, theirs, label), sentence))
+		assert.True(t, isForbidden(operator.Delete(t.Context(), theirs.DeepCopy()), sentence))
 		require.NoError(t, w.patch(w.admin, theirs, `{"metadata":{"annotations":{"groups.tidb.dev/adopt":"basic-pd-0"}}}`))
 		assert.NoError(t, w.patch(operator, theirs, label), "a user has said that it is ours")
 		assert.NoError(t, operator.Delete(t.Context(), restored.DeepCopy()))
@@ -241,8 +241,8 @@ func TestP12OperatorsWriteOnlyTheirOwnObjects(t *testing.T) {
 	t.Run("jobs", func(t *testing.T) {
 		operator := w.operator("tidbgroup", installed)
 		theirs, own := w.stored(w.object("Job", "theirs", nil)), w.object("Job", "own", ours())
-		assert.True(t, forbidden(operator.Create(t.Context(), w.object("Job", "new", nil)), sentence))
-		assert.True(t, forbidden(operator.Delete(t.Context(), theirs.DeepCopy()), sentence))
+		assert.True(t, isForbidden(operator.Create(t.Context(), w.object("Job", "new", nil)), sentence))
+		assert.True(t, isForbidden(operator.Delete(t.Context(), theirs.DeepCopy()), sentence))
 		require.NoError(t, operator.Create(t.Context(), own))
 		assert.NoError(t, operator.Delete(t.Context(), own))
 	})
@@ -263,7 +263,7 @@ func TestP12ANamespaceCalledSvcIsRefused(t *testing.T) {
 		return w.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.DryRunAll)
 	}
 	require.Eventually(t, func() bool {
-		return forbidden(create("svc"), "a namespace must not be called svc: pods look names such as basic-pd.prod.svc up in it first")
+		return isForbidden(create("svc"), "a namespace must not be called svc: pods look names such as basic-pd.prod.svc up in it first")
 	}, waitFor, tick)
 	for _, name := range []string{"svc-a", "a-svc", "prod"} {
 		assert.NoError(t, create(name))
@@ -299,7 +299,7 @@ func TestAnEditOfAnOwnedObjectNamesItsOwner(t *testing.T) {
 			require.NoError(t, unstructured.SetNestedSlice(o.Object, owner(c.ownerKind, c.owner), "metadata", "ownerReferences"))
 			w.stored(o)
 			err := w.patch(w.admin, o, changesSpec)
-			assert.True(t, forbidden(err, c.kind+" "+c.name+" belongs to "+c.ownerKind+" "+c.owner+", which would set its spec back: "+fmt.Sprintf(c.says, w.namespace)), "%v", err)
+			assert.True(t, isForbidden(err, c.kind+" "+c.name+" belongs to "+c.ownerKind+" "+c.owner+", which would set its spec back: "+fmt.Sprintf(c.says, w.namespace)), "%v", err)
 			assert.NoError(t, w.patch(w.admin, o, changesOthers), "annotations are a user's")
 			if c.kind == "Instance" {
 				assert.NoError(t, w.patch(w.operator("tikvgroup", installed), o, changesSpec))
@@ -311,9 +311,9 @@ func TestAnEditOfAnOwnedObjectNamesItsOwner(t *testing.T) {
 			}
 			assert.NoError(t, w.admin.SubResource("scale").Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`))))
 			err = w.patch(w.admin, o, `{"spec":{"replicas":3}}`)
-			assert.Equal(t, c.kind != "TiDBGroup", forbidden(err, "would set its spec back"), "an autoscaler's: %v", err)
+			assert.Equal(t, c.kind != "TiDBGroup", isForbidden(err, "would set its spec back"), "an autoscaler's: %v", err)
 			err = w.patch(w.admin, o, `{"spec":{"replicas":4,"version":"v8.5.6"}}`)
-			assert.True(t, forbidden(err, "would set its spec back"), "%v", err)
+			assert.True(t, isForbidden(err, "would set its spec back"), "%v", err)
 		})
 	}
 	t.Run("what has no owner is free", func(t *testing.T) {

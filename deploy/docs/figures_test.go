@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheFirstPageTellsTheSizeOfTheCRDs(t *testing.T) {
+func TestTheFirstPageNamesTheSizeOfTheCRDs(t *testing.T) {
 	files, err := filepath.Glob("../crds/groups.tidb.dev_*.yaml")
 	require.NoError(t, err)
 	size := int64(0)

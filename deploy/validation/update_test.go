@@ -138,7 +138,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-func TestStatusIsWrittenWhateverTheReplicas(t *testing.T) {
+func TestStatusIsWrittenForAnyNumberOfReplicas(t *testing.T) {
 	k, namespace := newClient(t), newNamespace(t)
 	o := valid(t, pd, namespace)
 	require.NoError(t, k.Create(t.Context(), o))

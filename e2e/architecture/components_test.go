@@ -56,8 +56,8 @@ func sought(c v1alpha1.ComponentInfo) *regexp.Regexp {
 	return regexp.MustCompile("(?i)" + c.Component)
 }
 
-// own reports whether a file is of a component alone.
-func own(path string, c v1alpha1.ComponentInfo) bool {
+// isOwnFile reports whether a file is of a component alone.
+func isOwnFile(path string, c v1alpha1.ComponentInfo) bool {
 	kind := strings.ToLower(c.Kind)
 	return strings.HasPrefix(path, "operators/"+kind+"/") || path == "apis/groups/v1alpha1/"+kind+"_types.go"
 }
@@ -101,7 +101,7 @@ func eachNaming(t *testing.T, visit func(path string, c v1alpha1.ComponentInfo, 
 		for _, c := range v1alpha1.ComponentTable() {
 			is, lines := sought(c), map[int]bool{}
 			for _, w := range words {
-				if is != nil && !own(path, c) && is.MatchString(w.text) {
+				if is != nil && !isOwnFile(path, c) && is.MatchString(w.text) {
 					lines[w.line] = true
 				}
 			}

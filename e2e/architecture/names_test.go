@@ -37,12 +37,35 @@ func TestFunctionsAreNamedByVerbAndObject(t *testing.T) {
 		if f.Recv == nil && !f.Name.IsExported() {
 			assert.Greater(t, len(words), 1, "%s: the function %s is one word: name it by a verb and its object", filepath.ToSlash(path), f.Name.Name)
 		}
-		if returnsBool(f) {
-			assert.True(t, slices.Contains(questions(), words[0]) || strings.HasSuffix(words[0], "s"),
-				"%s: %s returns a bool: name it by a question, as isReady, or a statement, as ownsClaim", filepath.ToSlash(path), f.Name.Name)
+		checkBoolName(t, path, f)
+	})
+	require.Greater(t, seen, 1000)
+}
+
+// A helper of a test may be of one word, for it is read in the same file. One that reports whether
+// something is so is named like all others.
+func TestHelpersOfTestsThatReturnABoolAreNamedByAQuestion(t *testing.T) {
+	seen := 0
+	eachParsed(t, func(path string, _ *token.FileSet, file *ast.File) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		for _, declared := range file.Decls {
+			if f, ok := declared.(*ast.FuncDecl); ok {
+				seen++
+				checkBoolName(t, path, f)
+			}
 		}
 	})
 	require.Greater(t, seen, 1000)
+}
+
+// checkBoolName fails a test if a function returns a bool and has another name than such a one has.
+func checkBoolName(t *testing.T, path string, f *ast.FuncDecl) {
+	t.Helper()
+	first := splitName(f.Name.Name)[0]
+	assert.True(t, !returnsBool(f) || slices.Contains(questions(), first) || strings.HasSuffix(first, "s"),
+		"%s: %s returns a bool: name it by a question, as isReady, or a statement, as ownsClaim", filepath.ToSlash(path), f.Name.Name)
 }
 
 // splitName are the words of a name in lower case: maxSurge are max and surge.

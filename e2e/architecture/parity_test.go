@@ -58,7 +58,7 @@ func wrong(b Behaviour, tests Places, scenarios map[string][]string) []string {
 	return out
 }
 
-func TestEveryBehaviourIsShownOrSaidToBeMissing(t *testing.T) {
+func TestEveryBehaviourHasEvidenceOrIsMarkedMissing(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
 	all, err := ReadParity(root)

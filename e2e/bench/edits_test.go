@@ -40,7 +40,7 @@ func TestOnlyTheFirstWriteWithTheEditIsAReaction(t *testing.T) {
 	assert.Equal(t, "tidbcluster", (<-r.told).operator)
 }
 
-func TestTimesOfEditsAreTold(t *testing.T) {
+func TestTimesOfEditsAreReported(t *testing.T) {
 	var all []time.Duration
 	for n := range 200 {
 		all = append(all, time.Duration(200-n)*time.Millisecond)

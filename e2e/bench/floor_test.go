@@ -39,7 +39,7 @@ func TestTheFloorHasAsManyPodsAndClaimsAsACluster(t *testing.T) {
 	assert.Equal(t, pd+tikv, claims)
 }
 
-func TestTheFloorStandsOnThePageWhereItWasMeasured(t *testing.T) {
+func TestTheFloorIsOnThePageOnlyWhereItWasMeasured(t *testing.T) {
 	var out strings.Builder
 	floorTable(&out, []Run{{Commit: "a", Results: []Result{{Clusters: 1, Took: time.Second}}}})
 	assert.Empty(t, out.String())

@@ -85,7 +85,7 @@ func TestTheNameServerAnswers(t *testing.T) {
 }
 
 // Only the process itself is told where to ask for names.
-func TestAProcessAsksForNamesWhereItIsTold(t *testing.T) {
+func TestAProcessUsesTheConfiguredNameServer(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may give a process another resolv.conf")
 	}

@@ -19,7 +19,7 @@ func draw(t *testing.T, c chart.Chart) string {
 	return out.String()
 }
 
-func TestLinesCanBeToldApartWithoutColours(t *testing.T) {
+func TestLinesCanBeDistinguishedWithoutColours(t *testing.T) {
 	c := chart.Chart{X: "commit", Y: "writes", Places: []string{"one", "two"}, Lines: []chart.Line{
 		{Name: "1 cluster", Points: plotter.XYs{{X: 0, Y: 200}, {X: 1, Y: 100}}},
 		{Name: "8 clusters", Points: plotter.XYs{{X: 0, Y: 190}, {X: 1, Y: 90}}},

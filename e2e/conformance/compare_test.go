@@ -109,7 +109,7 @@ func kind(v any) string {
 	}
 }
 
-func zero(v any) bool {
+func isZero(v any) bool {
 	n, ok := v.(json.Number)
 	return ok && (n == "0" || n == "0.0")
 }
@@ -120,7 +120,7 @@ func (d *diff) value(path, key string, want, got any) {
 		return
 	}
 	if rule, ok := byKind[key]; ok {
-		if rule.zero && zero(want) != zero(got) {
+		if rule.zero && isZero(want) != isZero(got) {
 			d.add(path, "want %v, got %v: one of them is zero", want, got)
 		}
 		return

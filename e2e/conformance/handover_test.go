@@ -34,13 +34,13 @@ func TestTheOrdersOfAStoresPod(t *testing.T) {
 		t.Cleanup(client.Close)
 		o := operator{client, p}
 		within := 2 * time.Second
-		if p.real() {
+		if p.isReal() {
 			within = patience
 			p.alive[1], p.alive[4], p.alive[5] = true, true, true
 		}
 		p.until(t, 0, "its leaders can go elsewhere", func() bool {
 			first, last := o.store(t, "1"), o.store(t, "5")
-			return first.Leaders > 0 && (!p.real() || last.Regions >= manyRegions)
+			return first.Leaders > 0 && (!p.isReal() || last.Regions >= manyRegions)
 		})
 
 		job := handover.Job{PD: p.b.URL("pd-2"), Address: "b-0:20160", Record: filepath.Join(t.TempDir(), "record"), Poll: 10 * time.Millisecond}

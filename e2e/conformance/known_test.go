@@ -60,7 +60,7 @@ func strange(recording string, found []string, met map[int]bool) []string {
 
 // withoutUnknown drops the elements of a recorded list that a real PD does not have.
 func (d *diff) withoutUnknown(want []any) []any {
-	if !d.play.real() {
+	if !d.play.isReal() {
 		return want
 	}
 	return slices.DeleteFunc(slices.Clone(want), func(v any) bool {
@@ -73,10 +73,10 @@ func (d *diff) withoutUnknown(want []any) []any {
 	})
 }
 
-// incomparable shows a step that a real PD can't be held to as a test that is skipped.
-func (p *play) incomparable(t *testing.T, step, why string) bool {
+// skipsReal shows a step that a real PD cannot be held to as a skipped test, and reports whether it did.
+func (p *play) skipsReal(t *testing.T, step, why string) bool {
 	t.Helper()
-	if !p.real() {
+	if !p.isReal() {
 		return false
 	}
 	p.skipped++
@@ -93,7 +93,7 @@ const noReady = "PD of April 2024 has no /pd/api/v2/ready"
 // ready asks a member whether it is ready.
 func (p *play) ready(t *testing.T, member string, want int) {
 	t.Helper()
-	if !p.incomparable(t, "ready of "+member, noReady) {
+	if !p.skipsReal(t, "ready of "+member, noReady) {
 		p.expect(t, want, http.MethodGet, member, "/pd/api/v2/ready", "")
 	}
 }

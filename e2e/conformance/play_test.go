@@ -128,7 +128,7 @@ func (p *play) compare(t *testing.T, r recording) []string {
 		return []string{err.Error()}
 	}
 	found := compare(p, r, status, header, data)
-	if p.real() {
+	if p.isReal() {
 		return strange(r.Name, found, p.met)
 	}
 	return found
@@ -227,12 +227,12 @@ func (p *play) lead(t *testing.T, member string) {
 	}, 20*time.Second, 100*time.Millisecond, "%s does not lead", member)
 }
 
-// real says whether the PD is a real one.
-func (p *play) real() bool { return p.clock == nil }
+// isReal says whether the PD is a real one.
+func (p *play) isReal() bool { return p.clock == nil }
 
 // now is the time by PD's clock.
 func (p *play) now() time.Time {
-	if p.real() {
+	if p.isReal() {
 		return time.Now()
 	}
 	return p.clock.Now()
@@ -241,7 +241,7 @@ func (p *play) now() time.Time {
 // advance moves the clock of what stands in for PD, while no store says anything. On a
 // real PD time passes by itself, and the caller waits for what comes of it.
 func (p *play) advance(d time.Duration) {
-	if !p.real() {
+	if !p.isReal() {
 		p.clock.Advance(d)
 	}
 }
@@ -250,8 +250,8 @@ func (p *play) advance(d time.Duration) {
 // takes as long as it says: until is for what has an end that can be seen.
 func (p *play) run(t *testing.T, d time.Duration) {
 	t.Helper()
-	if p.real() {
-		p.runReal(t, d, func() bool { return false })
+	if p.isReal() {
+		p.holdsWithin(t, d, func() bool { return false })
 		return
 	}
 	const step = 5 * time.Second
@@ -265,7 +265,7 @@ func (p *play) run(t *testing.T, d time.Duration) {
 // pass lets time pass that only what stands in for PD needs.
 func (p *play) pass(t *testing.T, d time.Duration) {
 	t.Helper()
-	if p.real() {
+	if p.isReal() {
 		p.beat(t)
 		return
 	}
@@ -276,8 +276,8 @@ func (p *play) pass(t *testing.T, d time.Duration) {
 // it, by its own clock; a real one may take that and some patience, and ends it sooner.
 func (p *play) until(t *testing.T, d time.Duration, what string, holds func() bool) {
 	t.Helper()
-	if p.real() {
-		if !p.runReal(t, d+patience, holds) {
+	if p.isReal() {
+		if !p.holdsWithin(t, d+patience, holds) {
 			_, _, body := p.call(t, http.MethodGet, "pd-1", "/pd/api/v1/stores", "")
 			require.Fail(t, "not within "+(d+patience).String(), "%s: %s", what, body)
 		}
@@ -287,8 +287,8 @@ func (p *play) until(t *testing.T, d time.Duration, what string, holds func() bo
 	require.True(t, holds(), "not after %s: %s", d, what)
 }
 
-// runReal lets real time pass until something holds, and says whether it does.
-func (p *play) runReal(t *testing.T, d time.Duration, holds func() bool) bool {
+// holdsWithin lets real time pass until something holds, and says whether it does.
+func (p *play) holdsWithin(t *testing.T, d time.Duration, holds func() bool) bool {
 	t.Helper()
 	end := time.NewTimer(d)
 	defer end.Stop()
@@ -369,7 +369,7 @@ func (p *play) joined(t *testing.T, id uint64) {
 func (p *play) down(t *testing.T, id uint64) storeBody {
 	t.Helper()
 	after := 30 * time.Minute
-	if p.real() {
+	if p.isReal() {
 		after = 40 * time.Second
 		p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/config", `{"schedule.max-store-down-time":"40s"}`)
 	}
@@ -381,7 +381,7 @@ func (p *play) down(t *testing.T, id uint64) storeBody {
 		return s.Store.StateName == "Disconnected" && s.Status.Leaders == 0
 	})
 	silent := p.storeOf(t, id)
-	if !p.real() {
+	if !p.isReal() {
 		p.run(t, after-time.Minute)
 		assert.Equal(t, "Disconnected", p.storeOf(t, id).Store.StateName)
 		after = time.Minute

@@ -142,8 +142,8 @@ func (b *realPD) start(t *testing.T, name string) {
 	}(m.process, m.ended)
 }
 
-// running says whether a member has a process.
-func (m *realMember) running() bool {
+// isRunning says whether a member has a process.
+func (m *realMember) isRunning() bool {
 	if m.process == nil {
 		return false
 	}
@@ -157,10 +157,10 @@ func (m *realMember) running() bool {
 
 // end kills a member, if it runs, and waits until it is gone.
 func (m *realMember) end() error {
-	if !m.running() {
+	if !m.isRunning() {
 		return nil
 	}
-	if err := m.process.Process.Kill(); err != nil && m.running() {
+	if err := m.process.Process.Kill(); err != nil && m.isRunning() {
 		return fmt.Errorf("kill PD: %w", err)
 	}
 	select {
@@ -174,7 +174,7 @@ func (m *realMember) end() error {
 // find asks the members for the leader.
 func (b *realPD) find(ctx context.Context) (address string, cluster uint64, ok bool) {
 	for _, name := range memberNames {
-		if !b.members[name].running() {
+		if !b.members[name].isRunning() {
 			continue
 		}
 		body, err := b.ask(ctx, name)
@@ -222,7 +222,7 @@ func (b *realPD) URL(name string) string { return b.members[name].client }
 
 func (b *realPD) Kill(t *testing.T, name string) {
 	t.Helper()
-	require.True(t, b.members[name].running(), "%s does not run", name)
+	require.True(t, b.members[name].isRunning(), "%s does not run", name)
 	require.NoError(t, b.members[name].end())
 }
 
@@ -238,14 +238,14 @@ func (b *realPD) Rejoin(t *testing.T, name string) {
 	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, name)))
 	// PD takes one URL, and no list of them.
 	for _, other := range memberNames {
-		if other != name && b.members[other].running() {
+		if other != name && b.members[other].isRunning() {
 			m.how = "--join=" + b.URL(other)
 			break
 		}
 	}
 	// It ends when etcd does not take it in, which is for 5 s after each change.
 	require.Eventually(t, func() bool {
-		if !m.running() {
+		if !m.isRunning() {
 			b.start(t, name)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

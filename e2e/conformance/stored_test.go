@@ -54,7 +54,7 @@ func TestStoredItemsOfAFile(t *testing.T) {
 		p.lead(t, "pd-3")
 		p.follow(t, "pd-3", "pd-2")
 		lacks = persisted.FindLacks(items, o.view(t).Config)
-		if p.real() {
+		if p.isReal() {
 			// PD of April 2024 does not load this one; it is not known whether v8.5.7 does.
 			// The operator gives it to each leader again.
 			require.Len(t, lacks, 1)

@@ -15,7 +15,7 @@ func TestProgramsAreCompiledInTheirOwnModule(t *testing.T) {
 	}, modulesOf([]string{"./operators/pdgroup", "./e2e/standin/pd", "./operators/tikvgroup/cmd/handover"}))
 }
 
-func TestAnImageThatGoesElsewhereTellsItsVersion(t *testing.T) {
+func TestOnlyAReleasedImageIsBuiltWithItsVersion(t *testing.T) {
 	assert.Contains(t, buildArgs("/out", "v1.2.3", []string{"./pdgroup"}), "-ldflags=-s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=v1.2.3")
 	assert.Contains(t, buildArgs("/out", "", []string{"./pdgroup"}), "-ldflags=-s -w", "a commit that changes nothing makes no new image")
 }

@@ -18,7 +18,7 @@ func tiny(t *testing.T, main string) string {
 	return dir
 }
 
-func TestAModuleThatDoesNotBuildSaysWhichAndWhy(t *testing.T) {
+func TestAModuleThatDoesNotBuildIsNamedWithTheCause(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tiny")
 	err := buildModule(t.Context(), tiny(t, "package main\n\nfunc main() { undefinedThing() }\n"), file, ".")
 	require.ErrorContains(t, err, "build tiny: ")

@@ -121,7 +121,7 @@ func TestAClusterServesPodsAndSurvivesTheLossOfANode(t *testing.T) {
 func TestDownCleansUpAfterUpWasKilledAtAnyStep(t *testing.T) {
 	c := open(t)
 	for step := 1; ; step++ {
-		finished := killUpAfter(t, step)
+		finished := endsBeforeKill(t, step)
 		if step%4 == 0 { // every time would be slow, and the crash is the same
 			require.NoError(t, c.Up(t.Context()), "up repairs what was left at step %d", step)
 		}
@@ -133,9 +133,9 @@ func TestDownCleansUpAfterUpWasKilledAtAnyStep(t *testing.T) {
 	}
 }
 
-// killUpAfter kills up once it has printed that many lines; it returns true if
+// endsBeforeKill kills up once it has printed that many lines; it returns true if
 // up came to its end before.
-func killUpAfter(t *testing.T, lines int) (finished bool) {
+func endsBeforeKill(t *testing.T, lines int) (finished bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), childEnv+"=1")

@@ -77,7 +77,7 @@ func TestOverlapNamesTheInterface(t *testing.T) {
 	assert.Empty(t, findOverlap(parse(`[{"ifname":"tgl0","addr_info":[{"family":"inet","local":"10.244.0.1","prefixlen":16}]}]`)), "the bridge is ours")
 }
 
-func TestBridgeAddressTellsWhoseItIs(t *testing.T) {
+func TestABridgeAddressIdentifiesItsCluster(t *testing.T) {
 	one, other := layout{root: "/srv/one"}.bridgeMAC(), layout{root: "/srv/other"}.bridgeMAC()
 	assert.NotEqual(t, one, other)
 	assert.Regexp(t, "^02(:[0-9a-f]{2}){5}$", one)
@@ -91,7 +91,7 @@ sha256:cc33                  application/vnd.oci.image.manifest.v1+json sha256:a
 	assert.Equal(t, map[string]string{"docker.io/pingcap/pd:v8.5.7": "sha256:aa11", "sha256:cc33": "sha256:aa11"}, parseImages(out))
 }
 
-func TestNodeReadyIgnoresWhatWasSaidBeforeItsKubeletStarted(t *testing.T) {
+func TestNodeReadyIgnoresConditionsFromBeforeItsKubeletStarted(t *testing.T) {
 	started := time.Date(2026, 1, 1, 10, 0, 0, 600e6, time.UTC)
 	node := func(status corev1.ConditionStatus, heard time.Time) *corev1.Node {
 		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{

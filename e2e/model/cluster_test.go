@@ -305,7 +305,7 @@ func TestAlarmsAreRaisedTheMomentAMajorityDies(t *testing.T) {
 	assert.Contains(t, fmt.Sprint(w.c.Alarms()), string(model.LostData))
 }
 
-func TestDeadStoresAreLeftByTheirLeadersAtOnceWhenTheTruthIsKnown(t *testing.T) {
+func TestLeadersLeaveAKnownDeadStoreAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.up3()
 	w.c.SetStoreAlive(1, false)

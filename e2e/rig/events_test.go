@@ -32,7 +32,7 @@ const mostEvents = 40
 
 // U 10: what a roll tells can be read: few Events, none of them twice, its beginning and
 // its end for each group.
-func TestARollOfNineMembersTellsLittleAndEverything(t *testing.T) {
+func TestARollOfNineMembersMakesFewEventsAndNoneTwice(t *testing.T) {
 	r := rig.New(t, plane, rig.Options{ClusterWide: true, Database: scenario.Database{Speed: 20, Regions: 30}})
 	r.Start(rig.Operators()...)
 	cluster, whole := parse[v1alpha1.TidbCluster](t, nine), rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"}

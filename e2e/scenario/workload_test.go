@@ -95,7 +95,7 @@ func run(t *testing.T, world scenario.World, steps string) (scenario.Result, err
 	return scenario.Run(t.Context(), world, s)
 }
 
-func TestAnOperationIsJudgedByWhatItCosts(t *testing.T) {
+func TestAnOperationIsCheckedAgainstItsAllowedCost(t *testing.T) {
 	for name, c := range map[string]struct{ operation, says string }{
 		"a pause":                    {"{name: x, pause: 300ms, steps: [{crash: {pod: stall}}]}", "a session paused for"},
 		"a failed statement":         {"{name: x, failed: 0, steps: [{crash: {pod: cut}}]}", "statements failed, not 0"},

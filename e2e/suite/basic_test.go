@@ -130,7 +130,7 @@ func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 // unlessCore skips what takes minutes where the core on the real database takes them.
 func unlessCore(t *testing.T) {
 	t.Helper()
-	if shared.real && !full() {
+	if shared.real && !isFull() {
 		t.Skip("waits minutes for a node: FULL=1, or IMAGES=standin")
 	}
 }

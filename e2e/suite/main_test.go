@@ -84,12 +84,12 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// full says whether everything is to run, and not only the core.
-func full() bool { return os.Getenv("FULL") != "" }
+// isFull says whether everything is to run, and not only the core.
+func isFull() bool { return os.Getenv("FULL") != "" }
 
 // components are what the operators are installed with: those of every scenario.
 func components() []string {
-	if full() {
+	if isFull() {
 		return []string{"tls", "tls-self-signed"}
 	}
 	return nil
@@ -101,7 +101,7 @@ func extra(o provider.Options) []string {
 	if o.Version() != binaries.Release {
 		return nil
 	}
-	if full() {
+	if isFull() {
 		return append(images.OwnSets(), images.SetStandins, images.SetOlder, images.SetBackup)
 	}
 	return []string{images.SetStandins}

@@ -70,7 +70,7 @@ func hangs(t *testing.T, ns string) {
 		// is PD that calls it unhealthy, and has another leader.
 		await(t, ns, "another leader than "+leader+", and its Instance not Ready", func([]*tree.Node) bool {
 			status := pdGroup(t, ns).Status
-			return status.Leader != "" && status.Leader != leader && unhealthy(status.Members, leader) && notReady(t, ns, leader)
+			return status.Leader != "" && status.Leader != leader && isUnhealthy(status.Members, leader) && isNotReady(t, ns, leader)
 		})
 	})
 	_, failed := clients.stop()
@@ -123,8 +123,8 @@ func pdGroup(t *testing.T, ns string) *v1alpha1.PDGroup {
 	return &g
 }
 
-// unhealthy tells whether PD calls a member so.
-func unhealthy(members []v1alpha1.PDMember, name string) bool {
+// isUnhealthy tells whether PD calls a member so.
+func isUnhealthy(members []v1alpha1.PDMember, name string) bool {
 	for _, m := range members {
 		if m.Name == name {
 			return !m.Healthy
@@ -133,8 +133,8 @@ func unhealthy(members []v1alpha1.PDMember, name string) bool {
 	return false
 }
 
-// notReady tells whether an Instance says that it is not Ready.
-func notReady(t *testing.T, ns, name string) bool {
+// isNotReady tells whether an Instance says that it is not Ready.
+func isNotReady(t *testing.T, ns, name string) bool {
 	t.Helper()
 	return says(instance(t, ns, name).Status.Conditions, v1alpha1.ConditionReady, "")
 }

@@ -34,7 +34,7 @@ func TestScenarios(t *testing.T) {
 	all, err := scenario.Load()
 	require.NoError(t, err)
 	chosen := slices.DeleteFunc(all, func(s scenario.Scenario) bool {
-		return !s.RunsIn(scenario.Containers) || s.RunsIn(scenario.Rig) || s.Full && !full()
+		return !s.RunsIn(scenario.Containers) || s.RunsIn(scenario.Rig) || s.Full && !isFull()
 	})
 	require.NotEmpty(t, chosen, "no scenario is for containers alone")
 	slices.SortStableFunc(chosen, func(a, b scenario.Scenario) int { return cmp.Compare(a.Cluster, b.Cluster) })

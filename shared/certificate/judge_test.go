@@ -219,7 +219,7 @@ func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 	}
 }
 
-func TestSEC01TheStatusTellsWhenCertificatesExpire(t *testing.T) {
+func TestSEC01StatusShowsWhenCertificatesExpire(t *testing.T) {
 	ca := authority(t)
 	pd := pdGroup(&v1alpha1.PDTLS{})
 	s := SecretsFor(pd, pd)

@@ -11,7 +11,7 @@ import (
 )
 
 // What a reconcile asks of the certificates of a group.
-func reconciled(s Secrets, pd *v1alpha1.PDGroup) bool {
+func isReconciled(s Secrets, pd *v1alpha1.PDGroup) bool {
 	o := s.Judge(pd, pd, nil, now)
 	return o.Message+s.DescribeExpiry(pd, pd, now) == "" && s.Trust() != "" && len(s.Statuses(now)) > 0
 }
@@ -34,9 +34,9 @@ func held(t testing.TB, load bool) (Secrets, *v1alpha1.PDGroup) {
 
 func TestSEC01ASecretIsParsedOnceForAReconcile(t *testing.T) {
 	s, pd := held(t, true)
-	require.True(t, reconciled(s, pd))
+	require.True(t, isReconciled(s, pd))
 	s.Member.Data, s.Client.Data = map[string][]byte{v1alpha1.TLSKeyCA: nil}, map[string][]byte{v1alpha1.TLSKeyCA: nil}
-	assert.True(t, reconciled(s, pd), "what was parsed is not parsed again")
+	assert.True(t, isReconciled(s, pd), "what was parsed is not parsed again")
 }
 
 // A reconcile of a PDGroup, with Secrets that were parsed where they were read, and without.
@@ -45,7 +45,7 @@ func BenchmarkReconcile(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s, pd := held(b, load)
 			for b.Loop() {
-				if !reconciled(s, pd) {
+				if !isReconciled(s, pd) {
 					b.Fatal("the certificates are no good")
 				}
 			}

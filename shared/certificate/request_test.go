@@ -139,7 +139,7 @@ func TestSEC01TheSignerIsNamedWhileASecretIsMissing(t *testing.T) {
 	assert.Equal(t, "Secret basic-pd-cluster-secret, key ca.crt: it is missing: the CA of PDGroup basic-pd has not signed it yet: kubectl -n shop describe pdgroup basic-pd", s.Judge(pd, pd, nil, now).Message)
 }
 
-func TestSEC01ARequestTellsWhatASecretLacks(t *testing.T) {
+func TestSEC01ARequestNamesWhatASecretLacks(t *testing.T) {
 	ca := authority(t)
 	r := Request{Secret: "s", Names: []string{"*.kv-peer.shop.svc"}, Addresses: loopbackAddresses(), Serves: true, Connects: true}
 	good := pki.Leaf{Names: append([]string{"127.0.0.1", "::1"}, r.Names...)}
@@ -204,7 +204,7 @@ func TestSEC01MembersDoNotStartBetweenTwoAuthorities(t *testing.T) {
 }
 
 // One table of names is asked for and judged by.
-func TestDB12MoreNamesOfMySQLClientsAreAskedForAndJudged(t *testing.T) {
+func TestDB12MoreNamesOfMySQLClientsAreRequestedAndChecked(t *testing.T) {
 	pd := pdGroup(&v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}})
 	g := tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{DNSNames: []string{"db.corp.example", "*.db.corp.example"}}})
 	var made Request

@@ -11,7 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 )
 
-func TestAUserIsToldWhatToEdit(t *testing.T) {
+func TestAMessageNamesTheObjectToEdit(t *testing.T) {
 	meta := func(name, kind string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: "ns", Name: name}
 		if kind != "" {

@@ -291,7 +291,7 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnUnreachablePDSaysTheSameEachTime(t *testing.T) {
+func TestTheErrorOfAnUnreachablePDStaysTheSame(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", loopback.Address(t))
 	require.NoError(t, err)
 	address := listener.Addr().String()

@@ -28,7 +28,7 @@ func TestAWholeBatchCountsForTheCanary(t *testing.T) {
 
 // P7: what all members had before is what a canary is taken back to, though there are
 // more that have it than may have a new revision.
-func TestACanaryIsTakenBackByRevertingTheEdit(t *testing.T) {
+func TestACanaryIsUndoneByRevertingTheEdit(t *testing.T) {
 	most := int32(1)
 	g := &v1alpha1.TiKVGroup{}
 	g.Spec.Disruption, g.Status.CurrentRevision = &v1alpha1.Disruption{UpdateAtMost: &most}, "old"
@@ -45,7 +45,7 @@ func TestACanaryIsTakenBackByRevertingTheEdit(t *testing.T) {
 }
 
 // P7: nor is a member whose node does not answer kept from it.
-func TestACanaryOnANodeThatDoesNotAnswerIsTakenBack(t *testing.T) {
+func TestACanaryOnASilentNodeIsUndone(t *testing.T) {
 	most := int32(1)
 	g := &v1alpha1.TiKVGroup{}
 	g.Spec.Disruption, g.Status.CurrentRevision = &v1alpha1.Disruption{UpdateAtMost: &most}, "old"

@@ -44,8 +44,8 @@ func (s turn) String() string {
 
 func (s turn) lives() bool { return !s.absent && !s.deleting }
 
-// there says that a group is what its spec wants.
-func (s turn) there() bool { return s.running != s.suspend && !s.old }
+// isAtTarget says that a group is what its spec wants.
+func (s turn) isAtTarget() bool { return s.running != s.suspend && !s.old }
 
 // distance is how much is left to be done.
 func (s turn) distance() int {
@@ -106,7 +106,7 @@ func (s turn) object(kind, name string) v1alpha1.Group {
 		switch {
 		case s.suspend && s.running:
 			c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonSuspended
-		case !s.there():
+		case !s.isAtTarget():
 			c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonRestarting
 		}
 	}
@@ -157,7 +157,7 @@ func (st stage) reconcile(now []turn, at int) (turn, string) {
 	case is.old:
 		gate := RollGate(g, s)
 		if !gate.Open {
-			if before(func(o turn) bool { return !o.told || !o.there() }) == "" {
+			if before(func(o turn) bool { return !o.told || !o.isAtTarget() }) == "" {
 				return next, "waits for no group: " + gate.Message
 			}
 			if !strings.Contains(gate.Message, "kubectl -n ns describe ") {
@@ -217,7 +217,7 @@ func TestGroupsRollAndStopInOrderFromEveryState(t *testing.T) {
 				if next != is && next.distance() >= is.distance() {
 					complain(at, "does what leads nowhere")
 				}
-				arrived = arrived && is.there() && is.told
+				arrived = arrived && is.isAtTarget() && is.told
 			}
 			switch {
 			case arrived:

@@ -88,11 +88,11 @@ func TestTheFirstLookOfAnIdleGroupReportsNothing(t *testing.T) {
 	_, pending := p.members.Observe(p.own, seen.Instances)
 	assert.True(t, pending)
 	assert.Len(t, p.begun, 2)
-	p.end(0)
+	p.wakesByEnding(0)
 	_, pending = p.members.Observe(p.own, seen.Instances)
 	assert.True(t, pending, "one of them is still being asked")
 	assert.Len(t, p.begun, 1, "none is asked twice")
-	p.end(0)
+	p.wakesByEnding(0)
 	assert.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
 	assert.Empty(t, p.begun, "nothing is asked at rest")
 }
@@ -117,7 +117,7 @@ func TestAnUnknownConfigurationCausesNoUpdateAndNoRestart(t *testing.T) {
 	assert.Empty(t, p.stopped)
 }
 
-func TestAnEditThatIsTakenBackWhileItIsBeingGivenIsSetBack(t *testing.T) {
+func TestAnEditRevertedWhileItIsBeingAppliedIsSetBack(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.beside = true
 	p.edit(func() { p.config = config{"a": "2"} })
@@ -139,7 +139,7 @@ func TestAnEditThatIsTakenBackWhileItIsBeingGivenIsSetBack(t *testing.T) {
 	assert.Empty(t, p.stopped)
 }
 
-func TestASilentMemberIsAskedAgainAndSaysTheSame(t *testing.T) {
+func TestASilentMemberIsAskedAgainAndItsErrorStaysTheSame(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.edit(func() { p.config = config{"a": "2"} })
 	p.converge()
@@ -158,9 +158,9 @@ func TestASilentMemberIsAskedAgainAndSaysTheSame(t *testing.T) {
 	assert.Len(t, p.begun, 2)
 	assert.Equal(t, first.Message, again.Message, "while it is being asked")
 	assert.Greater(t, again.After, time.Second, "it is not looked at all the time meanwhile")
-	assert.False(t, p.end(0), "that it is as silent as before is no news")
+	assert.False(t, p.wakesByEnding(0), "that it is as silent as before is no news")
 	p.down = false
-	assert.True(t, p.end(0))
+	assert.True(t, p.wakesByEnding(0))
 	p.Now = p.Now.Add(again.After)
 	p.reconcile(p.Snapshot())
 	p.endAll()

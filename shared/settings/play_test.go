@@ -118,27 +118,27 @@ func (p *play) begin(work func(context.Context)) {
 		return
 	}
 	work(context.Background())
-	p.woken()
+	p.wasWoken()
 }
 
-// end ends the piece of work at an index that was begun beside the reconciles, and
+// wakesByEnding ends the piece of work at an index that was begun beside the reconciles, and
 // reports whether the group was woken up by it.
-func (p *play) end(at int) bool {
+func (p *play) wakesByEnding(at int) bool {
 	work := p.begun[at]
 	p.begun = slices.Delete(p.begun, at, at+1)
 	work(context.Background())
-	return p.woken()
+	return p.wasWoken()
 }
 
 // endAll ends all of them.
 func (p *play) endAll() {
 	for len(p.begun) > 0 {
-		p.end(0)
+		p.wakesByEnding(0)
 	}
 }
 
-// woken reports whether the group was woken up.
-func (p *play) woken() bool {
+// wasWoken reports whether the group was woken up.
+func (p *play) wasWoken() bool {
 	select {
 	case e := <-p.members.Answers():
 		assert.Equal(p.t, p.own.Name, e.Object.GetName())
@@ -433,7 +433,7 @@ func TestAnItemThatIsTakenAwayNeedsARestart(t *testing.T) {
 	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped)
 }
 
-func TestAnEditThatIsTakenBackHalfWayLeavesNothingBehind(t *testing.T) {
+func TestAnEditRevertedHalfwayLeavesNothingBehind(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.edit(func() { p.config = config{"a": "2", "b": "9"} })
 	p.reconcile(p.Snapshot()) // marks
@@ -520,7 +520,7 @@ func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 				p.reconcile(old)
 			case "end":
 				if len(p.begun) > 0 {
-					p.end(rapid.IntRange(0, len(p.begun)-1).Draw(t, "which"))
+					p.wakesByEnding(rapid.IntRange(0, len(p.begun)-1).Draw(t, "which"))
 				}
 			case "unheard":
 				p.deaf = true

@@ -115,7 +115,7 @@ func TestAStatusThatCouldNotBeWrittenMakesNoEvent(t *testing.T) {
 }
 
 // Only an upgrade of the operator writes a status again for its version's sake.
-func TestEveryStatusSaysWhichVersionOfTheOperatorWroteIt(t *testing.T) {
+func TestEveryStatusNamesTheVersionOfItsOperator(t *testing.T) {
 	for _, status := range []status.Versioned{
 		&v1alpha1.TidbClusterStatus{}, &v1alpha1.PDGroupStatus{}, &v1alpha1.TiKVGroupStatus{}, &v1alpha1.TiDBGroupStatus{}, &v1alpha1.TiFlashGroupStatus{},
 	} {

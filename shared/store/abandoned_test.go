@@ -131,7 +131,7 @@ func TestAGroupWithoutAnEntrySaysHowManyRegionsItHas(t *testing.T) {
 
 // KV-15: what was begun with a member is taken back although its Instance is gone,
 // by what the Lease says. What a user has done is left alone.
-func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
+func TestKV15TheEvictionOfADeletedMemberIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*observation.Snapshot)
 		calls   int

@@ -74,9 +74,9 @@ func serving(s observation.Snapshot, without ...*v1alpha1.Instance) (up int, zon
 	return up, zones
 }
 
-// canonical reports whether stores are the first of those that differ only in the
+// isCanonical reports whether stores are the first of those that differ only in the
 // names of their zones. Their kinds are sorted.
-func canonical(stores []int) bool {
+func isCanonical(stores []int) bool {
 	for _, renamed := range [][zonesOf]int{{0, 1, 3, 2}, {0, 2, 1, 3}, {0, 2, 3, 1}, {0, 3, 1, 2}, {0, 3, 2, 1}} {
 		var other [6]int
 		for n, kind := range stores {
@@ -90,8 +90,8 @@ func canonical(stores []int) bool {
 	return true
 }
 
-// alike reports whether two members cannot be told apart.
-func alike(s observation.Snapshot, a, b int) bool {
+// areAlike reports whether two members cannot be told apart.
+func areAlike(s observation.Snapshot, a, b int) bool {
 	x, y := s.Instances[a], s.Instances[b]
 	p, _ := s.PD.Store(x.Status.Member.ID)
 	q, _ := s.PD.Store(y.Status.Member.ID)
@@ -111,7 +111,7 @@ func TestKV03AnAcceptedRemovalLeavesEnoughStores(t *testing.T) {
 		_, zonesBefore := serving(s)
 		for a := range s.Instances {
 			for b := a; b < len(s.Instances); b++ {
-				if a > 0 && alike(s, a, a-1) || b > a+1 && alike(s, b, b-1) {
+				if a > 0 && areAlike(s, a, a-1) || b > a+1 && areAlike(s, b, b-1) {
 					continue // a store like it has just been tried
 				}
 				leave := s.Instances[a : a+1]
@@ -138,7 +138,7 @@ func TestKV03AnAcceptedRemovalLeavesEnoughStores(t *testing.T) {
 	var walk func(stores []int, from, left int)
 	walk = func(stores []int, from, left int) {
 		if left == 0 {
-			if canonical(stores) {
+			if isCanonical(stores) {
 				try(stores, 3)
 			}
 			return

@@ -173,7 +173,7 @@ func TestAffinityAndSecurityContextAreDecodedStrictly(t *testing.T) {
 	assert.EqualValues(t, 7, *pod.Spec.SecurityContext.RunAsUser)
 }
 
-func TestEverythingAUserSaysReachesThePod(t *testing.T) {
+func TestEveryFieldOfTheSpecReachesThePod(t *testing.T) {
 	pod, problems := workload.Template(group(func(s *v1alpha1.ComponentSpec) {
 		s.Image = "mirror/pd:x"
 		s.ImagePullPolicy = corev1.PullAlways
@@ -226,7 +226,7 @@ func TestPodsAreUnprivilegedByDefault(t *testing.T) {
 
 // U 15: families of addresses are the cluster's choice unless the user has one, of each
 // Service on its own.
-func TestServicesHaveTheFamiliesOfAddressesThatTheUserSays(t *testing.T) {
+func TestServicesHaveTheIPFamiliesOfTheSpec(t *testing.T) {
 	ports := main().Ports
 	for _, g := range []*v1alpha1.PDGroup{group(), group(func(s *v1alpha1.ComponentSpec) { s.PreferIPv6 = true })} {
 		for _, s := range []*corev1.Service{workload.PeerService(g, ports), workload.ClientService(g, nil, ports), workload.ClientService(g, &v1alpha1.ServiceSpec{}, ports)} {

@@ -93,7 +93,7 @@ func TestAMemberOfAListedNameMayNotJoin(t *testing.T) {
 }
 
 // The etcd in a real PD has the same rule: mayAddMember in etcdserver.
-func TestAMemberIsTakenInWhenAllHaveBeenThereForFiveSeconds(t *testing.T) {
+func TestAMemberJoinsOnceAllOthersWereConnectedForFiveSeconds(t *testing.T) {
 	p, clock := newPD(t)
 	clock.Advance(4 * time.Second)
 	require.ErrorIs(t, p.Join("basic-pd-3"), pdsim.ErrUnhealthy, "they have just started")
@@ -128,7 +128,7 @@ func TestTheOfficialHTTPClientWorks(t *testing.T) {
 	assert.Equal(t, "Up", stores.Stores[0].Store.StateName)
 }
 
-func TestStartedStoresBeatByThemselvesOverAChangeOfTheLeader(t *testing.T) {
+func TestStartedStoresSendHeartbeatsAcrossALeaderChange(t *testing.T) {
 	p, clock := newPD(t)
 	for id := uint64(1); id <= 3; id++ {
 		meta := model.StoreMeta{ID: id, Address: fmt.Sprintf("tikv-%d:20160", id), Version: "8.5.7"}

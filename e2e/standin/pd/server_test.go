@@ -261,7 +261,7 @@ func TestTheConfigurationFile(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfTheLogSaysWhatThisIs(t *testing.T) {
+func TestEveryLineOfTheLogNamesTheStandIn(t *testing.T) {
 	cfg := config(t, "pd-0")
 	s := start(t, cfg)
 	lead(t, s)

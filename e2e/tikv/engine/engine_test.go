@@ -126,7 +126,7 @@ func fill(t *testing.T, e *Engine, ts uint64) {
 	}
 }
 
-func TestARangeGoesAndComesBack(t *testing.T) {
+func TestADeletedRangeCanBeRestored(t *testing.T) {
 	for name, between := range map[string]func(e *Engine){
 		"at once":              func(*Engine) {},
 		"after more was there": func(e *Engine) { fill(t, e, 100) },

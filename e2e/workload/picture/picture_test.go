@@ -48,7 +48,7 @@ func drawn(t *testing.T, r workload.Report) []string {
 
 func lasting(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 
-func TestAPictureTellsOfEveryOperationAndEvent(t *testing.T) {
+func TestAPictureShowsEveryOperationAndEvent(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	r := workload.Report{
 		Server: "8.0.11-TiDB-v8.5.0", Started: begin, Took: lasting(100 * time.Second),

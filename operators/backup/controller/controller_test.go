@@ -30,7 +30,7 @@ func TestBR04ABackupWaitsForItsGroupRunsOnceAndReportsItsEnd(t *testing.T) {
 	assert.Equal(t, "True/UpToDate", stage.Verdict(b, v1alpha1.ConditionUpToDate))
 	w.collect("monday-backup-1")
 	w.RequireNoWrites(time.Second)
-	assert.True(t, w.noJob("monday-backup-2"), "it is done once")
+	assert.True(t, w.hasNoJob("monday-backup-2"), "it is done once")
 	assert.Empty(t, b.Finalizers, "its files are retained")
 }
 
@@ -47,11 +47,11 @@ func TestBR04OnlyARunThatHasNotBegunIsRetried(t *testing.T) {
 	w.end("monday-backup-2", result.Result{Reason: v1alpha1.ReasonStorageFull, Message: "no space is left", Begun: true}, metav1.Now())
 	w.state(b, v1alpha1.RunFailed, "Stalled=True/StorageFull@1: no space is left; its log: kubectl -n "+w.Namespace+" logs job/monday-backup-2")
 	w.RequireNoWrites(time.Second)
-	assert.False(t, w.noJob("monday-backup-2"), "its Job keeps the log")
-	assert.True(t, w.noJob("monday-backup-3"))
+	assert.False(t, w.hasNoJob("monday-backup-2"), "its Job keeps the log")
+	assert.True(t, w.hasNoJob("monday-backup-3"))
 }
 
-func TestBR04FilesGoWithTheirBackupOnlyWhereItSaysSo(t *testing.T) {
+func TestBR04FilesAreDeletedWithTheirBackupOnlyIfItsPolicyIsDelete(t *testing.T) {
 	w := begin(t)
 	w.serve()
 	b := w.backup("monday")
@@ -166,7 +166,7 @@ func TestBR02AScheduleMakesBackupsAndKeepsTheNewest(t *testing.T) {
 	}, stage.Patience, stage.Tick)
 }
 
-func TestBR02AScheduleThatCannotBeReadSaysSoAndDoesNothing(t *testing.T) {
+func TestBR02AnInvalidScheduleIsReportedAndMakesNoBackup(t *testing.T) {
 	w := begin(t)
 	s := &v1alpha1.BackupSchedule{ObjectMeta: w.Meta("nightly"), Spec: v1alpha1.BackupScheduleSpec{Schedule: "61 * * * *", Template: template()}}
 	w.Create(s)
@@ -214,7 +214,7 @@ func TestBR01OnePhysicalRunOfAClusterGoesOnAtATime(t *testing.T) {
 		w.RequireNoWrites(500 * time.Millisecond)
 		for _, b := range all {
 			if b != running && !b.Status.HasEnded() {
-				assert.True(t, w.noJob(b.Name+"-backup-1"), b.Name)
+				assert.True(t, w.hasNoJob(b.Name+"-backup-1"), b.Name)
 				w.WaitForMessage(b, v1alpha1.ReasonWaitingForRun, "Job "+running.Name+"-backup-1 belongs to another physical run")
 			}
 		}
@@ -243,7 +243,7 @@ func TestBR01ALogBackupFollowsItsSpecAndGoesWhenItsTaskIsStopped(t *testing.T) {
 	w.state(l, v1alpha1.RunRunning, "the log has all changes from 1970-01-01T00:00:00.000Z to 2025-11-06T00:48:57.000Z, and goes on")
 	w.collect("pitr-log-1")
 	w.RequireNoWrites(time.Second)
-	assert.True(t, w.noJob("pitr-log-2"), "it is looked at after checkEvery")
+	assert.True(t, w.hasNoJob("pitr-log-2"), "it is looked at after checkEvery")
 	w.Edit(l, func() { l.Spec.State = v1alpha1.LogPaused })
 	arg("pitr-log-2", "--state=Paused")
 	w.end("pitr-log-2", result.Result{Reason: v1alpha1.ReasonLogTaskFailed, Message: "no room"}, metav1.Now())

@@ -101,8 +101,8 @@ func (w *world) job(name string) *batchv1.Job {
 	return j
 }
 
-// noJob reports that a Job does not exist.
-func (w *world) noJob(name string) bool {
+// hasNoJob reports that a Job does not exist.
+func (w *world) hasNoJob(name string) bool {
 	return apierrors.IsNotFound(w.Client.Get(w.Context(), w.Key(name), &batchv1.Job{}))
 }
 

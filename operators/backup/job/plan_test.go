@@ -222,7 +222,7 @@ func (p *play) turn() Plan {
 	case plan.Start != nil && p.jobs[plan.Start.Name] == nil:
 		require.True(p.T, p.b.Spec.CleanupPolicy != v1alpha1.CleanupDelete || len(p.b.Finalizers) == 1, "no file is written before the finalizer stands")
 		for _, other := range p.jobs {
-			require.False(p.T, p.live(other), "one at a time: %s beside %s", plan.Start.Name, other.Name)
+			require.False(p.T, p.isLive(other), "one at a time: %s beside %s", plan.Start.Name, other.Name)
 		}
 		require.Zero(p.T, p.complete*len(plan.Start.OwnerReferences), "none after one that was complete")
 		plan.Start.UID, plan.Start.CreationTimestamp = types.UID(fmt.Sprint(plan.Start.Name, p.now)), metav1.Time{Time: p.now}
@@ -239,12 +239,12 @@ func (p *play) turn() Plan {
 	return plan
 }
 
-func (p *play) live(j *batchv1.Job) bool { return len(j.Status.Conditions) == 0 }
+func (p *play) isLive(j *batchv1.Job) bool { return len(j.Status.Conditions) == 0 }
 
 // end ends a Job that runs.
 func (p *play) end() {
 	for _, j := range p.jobs {
-		if !p.live(j) || len(j.OwnerReferences) == 0 && rapid.Bool().Draw(p.T, "later") {
+		if !p.isLive(j) || len(j.OwnerReferences) == 0 && rapid.Bool().Draw(p.T, "later") {
 			continue
 		}
 		kind := batchv1.JobFailed
@@ -268,7 +268,7 @@ func (p *play) end() {
 	}
 }
 
-func TestBR04ABackupIsDoneOnceWhateverHappens(t *testing.T) {
+func TestBR04ABackupCompletesOnlyOnceAfterAnyFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := toS3()
 		b.Spec.CleanupPolicy = rapid.SampledFrom([]v1alpha1.CleanupPolicy{v1alpha1.CleanupRetain, v1alpha1.CleanupDelete}).Draw(t, "policy")
@@ -287,7 +287,7 @@ func TestBR04ABackupIsDoneOnceWhateverHappens(t *testing.T) {
 			require.True(t, plan.Outcome.Kind == step.KindDone || plan.Outcome.Reason != "" && plan.Outcome.Message != "", "what it waits for is named")
 			p.now = p.now.Add(11 * time.Minute)
 			for _, j := range p.jobs {
-				if p.live(j) {
+				if p.isLive(j) {
 					p.complete += len(j.OwnerReferences)
 					j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: p.now}}}
 				}
@@ -333,7 +333,7 @@ func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
 
 // What deletes the files has no owner: it would go on when the Backup is gone, with files
 // that a user has just said to keep.
-func TestBR04FilesAreKeptOnceTheirBackupSaysSo(t *testing.T) {
+func TestBR04DeletionOfFilesStopsWhenTheBackupIsSetToRetain(t *testing.T) {
 	b := toS3()
 	b.Spec.CleanupPolicy, b.Finalizers, b.DeletionTimestamp = v1alpha1.CleanupDelete, []string{v1alpha1.FinalizerBackup}, &metav1.Time{Time: clock()}
 	clean := MakePlan(b, Seen{Image: image, Now: clock()}).Start

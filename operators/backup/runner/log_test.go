@@ -103,7 +103,7 @@ func TestBR01ATaskIsBroughtToItsStateAndNothingOfItStaysInPD(t *testing.T) {
 	assert.Equal(t, "Running", do(result.TaskRunning, "status", "start", "status").Task, "it goes on in its folder")
 }
 
-func TestBR01ATaskThatAnErrorPausedIsResumedAndTold(t *testing.T) {
+func TestBR01ATaskThatAnErrorPausedIsResumedAndReported(t *testing.T) {
 	c, br, _ := keeping(t)
 	_, err := c.keepLog(t.Context(), io.Discard)
 	require.NoError(t, err)

@@ -866,7 +866,7 @@ func TestADeletionNamesALaterLimitRangeThatBlocksIt(t *testing.T) {
 }
 
 // P9: once it has arrived, nothing is written, however often it is looked at.
-func TestIdleWritesNothing(t *testing.T) {
+func TestAnIdleInstanceIsNotWritten(t *testing.T) {
 	s := begin(t)
 	s.ready()
 	versions := func() []string {

@@ -82,7 +82,7 @@ func (k *stock) follow(st state) (end string, steps int) {
 		}
 		p := makePlan(s)
 		s = carryOut(s, p)
-		moved := surround(s)
+		moved := changesWorld(s)
 		switch {
 		case actions(p) != "" || moved:
 		case p.Outcome.Reason == v1alpha1.ReasonCreating: // its record is written
@@ -165,10 +165,10 @@ func merge(meta *metav1.ObjectMeta, body map[string]any) {
 	}
 }
 
-// surround does what everybody else does: scheduler and kubelet, the volumes'
+// changesWorld does what all other components do: scheduler and kubelet, the volumes'
 // provisioner, the garbage collector and the group's operator. It says whether
 // anything was left to do.
-func surround(s *observation.Snapshot) bool {
+func changesWorld(s *observation.Snapshot) bool {
 	moved := false
 	if s.Pod != nil && s.Pod.DeletionTimestamp != nil {
 		s.Pod, moved = nil, true

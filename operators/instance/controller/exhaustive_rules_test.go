@@ -131,7 +131,7 @@ func unsafeForPod(s *observation.Snapshot, p *planning.Plan, f facts) []string {
 		rule(p.AddFinalizer || slices.Contains(s.Instance.Finalizers, v1alpha1.FinalizerInstance), "a pod is made without the finalizer")
 		for _, v := range s.Volumes {
 			rule(v.Claim != nil && v.Claim.UID == v.Recorded, "a pod is made on another claim than the recorded one")
-			rule(v.Claim != nil && usable(v.Claim), "a pod is made on a claim that is not usable")
+			rule(v.Claim != nil && isUsable(v.Claim), "a pod is made on a claim that is not usable")
 		}
 	}
 	if d := p.DeletePod; d != nil {
@@ -143,7 +143,7 @@ func unsafeForPod(s *observation.Snapshot, p *planning.Plan, f facts) []string {
 		if f.running && !f.leaving {
 			for _, v := range s.Volumes {
 				rule(v.Claim == nil || v.Claim.DeletionTimestamp == nil, "a pod is stopped while its claim is being deleted")
-				rule(spec.Suspended || v.Claim == nil || usable(v.Claim), "a pod is stopped that could not be started again")
+				rule(spec.Suspended || v.Claim == nil || isUsable(v.Claim), "a pod is stopped that could not be started again")
 				rule(spec.Suspended || spec.ClaimLoss == v1alpha1.RecreateLostClaim || v.Recorded == "" || (v.Claim != nil && v.Claim.UID == v.Recorded),
 					"a pod is stopped whose data is lost")
 			}
@@ -162,8 +162,8 @@ func unsafeForPod(s *observation.Snapshot, p *planning.Plan, f facts) []string {
 	return out
 }
 
-// usable says whether a pod may start on a claim.
-func usable(c *corev1.PersistentVolumeClaim) bool {
+// isUsable says whether a pod may start on a claim.
+func isUsable(c *corev1.PersistentVolumeClaim) bool {
 	return c.DeletionTimestamp == nil && c.Labels[v1alpha1.LabelManagedBy] != "helm" && c.Annotations[v1alpha1.AnnotationRetired] == "" && c.Status.Phase != corev1.ClaimLost
 }
 

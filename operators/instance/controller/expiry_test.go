@@ -109,7 +109,7 @@ func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
 	}{
 		"when its member has left":               {[]func(*observation.Snapshot){deleting, noPod, drained, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
 		"after a scale-in":                       {[]func(*observation.Snapshot){deleting, noPod, retire, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
-		"never, unless it is annotated":          {[]func(*observation.Snapshot){deleting, noPod, drained}, nil},
+		"never, if the spec sets no time":        {[]func(*observation.Snapshot){deleting, noPod, drained}, nil},
 		"never, if another owner has brought it": {[]func(*observation.Snapshot){deleting, noPod, otherClaim, drained, week}, nil},
 		"if its group went after it had left":    {[]func(*observation.Snapshot){deleting, noPod, retire, drained, groupless, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
 	} {

@@ -14,7 +14,7 @@ import (
 )
 
 // KV-22. The second part is an upgrade: the version before did not note nodes.
-func TestStatusSaysWhichNodesAVolumeIsTiedTo(t *testing.T) {
+func TestStatusNamesTheNodesThatAVolumeIsTiedTo(t *testing.T) {
 	s := begin(t)
 	pod := s.pod()
 	pvc := s.pvc()

@@ -202,7 +202,7 @@ func TestReadyIsThePodTheVolumesAndTheGates(t *testing.T) {
 	assert.Equal(t, "1Gi", i.Status.Volumes[0].Capacity.String())
 }
 
-func TestTheSameWorldTwiceIsTheSameStatus(t *testing.T) {
+func TestTheSameStateGivesTheSameStatus(t *testing.T) {
 	s := world(t, terminatingClaim)
 	first := reportStatus(s, makePlan(s), step.Done(), clock())
 	s.Instance.Status.Conditions = first.after.Conditions
@@ -357,7 +357,7 @@ func gateOf(since time.Time) func(*observation.Snapshot) {
 }
 
 // U 7: what a user must fix is Stalled, but not before it had time to go by itself.
-func TestWhatAUserMustFixStallsAfterAWhile(t *testing.T) {
+func TestAProblemThatAUserMustFixStallsAfterAWhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		world   []func(*observation.Snapshot)
 		stalled bool

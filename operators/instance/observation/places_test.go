@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestAPlaceIsRememberedForItsClaimUntilItIsForgotten(t *testing.T) {
+func TestTheNodesOfAVolumeAreCachedForItsClaim(t *testing.T) {
 	a, b := types.NamespacedName{Namespace: "ns", Name: "a"}, types.NamespacedName{Namespace: "ns", Name: "b"}
 	local := Place{Bound: true, Nodes: []string{"n1"}}
 	p := &Places{}

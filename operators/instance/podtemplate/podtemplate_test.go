@@ -104,7 +104,7 @@ func TestAnOrphanGetsItsOwnerAndKeepsTheOthers(t *testing.T) {
 	owners, ok := metadata["ownerReferences"].([]metav1.OwnerReference)
 	require.True(t, ok)
 	require.Len(t, owners, 2)
-	assert.EqualValues(t, "else", owners[0].UID)
+	assert.EqualValues(t, "other", owners[0].UID)
 	assert.EqualValues(t, "instance", owners[1].UID)
 	assert.True(t, *owners[1].Controller)
 	assert.Len(t, orphan.OwnerReferences, 1, "what the cache holds is not changed")

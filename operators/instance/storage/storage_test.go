@@ -25,7 +25,7 @@ func bound(requested, capacity string) *corev1.PersistentVolumeClaim {
 	return c
 }
 
-func TestProgressIsWhatTheClaimSaysWhileItsVolumeIsTooSmall(t *testing.T) {
+func TestProgressIsReadFromTheClaimWhileItsVolumeIsTooSmall(t *testing.T) {
 	with := func(kind corev1.PersistentVolumeClaimConditionType, status corev1.ConditionStatus) *corev1.PersistentVolumeClaim {
 		c := bound("2Gi", "1Gi")
 		c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{
@@ -61,7 +61,7 @@ func TestProgressIsWhatTheClaimSaysWhileItsVolumeIsTooSmall(t *testing.T) {
 }
 
 // The texts are those of Kubernetes' admission plugins.
-func TestARefusalNamesWhatIsInTheWayAndTheRemedy(t *testing.T) {
+func TestARefusedVolumeChangeNamesItsCauseAndRemedy(t *testing.T) {
 	forbidden := func(text string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data-a-0", errors.New(text))
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // SEC-01: the API server of these tests has no CRDs of cert-manager.
-func TestSEC01WithoutCertManagerThatIsSaid(t *testing.T) {
+func TestSEC01AMissingCertManagerIsReported(t *testing.T) {
 	w := begin(t)
 	w.create(func(g *v1alpha1.PDGroup) {
 		g.Spec.TLS = &v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "corp"}}}

@@ -139,7 +139,7 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 
 // P2: a member that was said to have left and has not is not taken for gone by
 // the next one who removes it.
-func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
+func TestAMemberWhoseRemovalWasCancelledIsNotDrained(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *observation.Snapshot, i *v1alpha1.Instance)
 		kept   bool

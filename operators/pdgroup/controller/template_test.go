@@ -113,7 +113,7 @@ func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	}
 }
 
-func TestEveryProblemOfASpecIsToldAtOnce(t *testing.T) {
+func TestAllProblemsOfASpecAreReportedTogether(t *testing.T) {
 	_, _, problems := buildTemplate(stored(func(g *v1alpha1.PDGroup) {
 		g.Spec.Config = `name = "x"`
 		g.Spec.Affinity = &runtime.RawExtension{Raw: []byte(`{"nodeAffinities":{}}`)}
@@ -132,7 +132,7 @@ func TestTwoGroupsNeverShareAToken(t *testing.T) {
 	assert.NotEqual(t, one[persisted.File], other[persisted.File])
 }
 
-func TestWhatChangesNoPodMakesNoRevision(t *testing.T) {
+func TestAFieldThatChangesNoPodMakesNoRevision(t *testing.T) {
 	hash := func(changes ...func(*v1alpha1.PDGroup)) string {
 		p := mustPlan(t, stored(append(changes, bootstrapped)...), started(t, stored(), 3))
 		return p.Target.Hash

@@ -112,7 +112,7 @@ func TestCDC01ACaptureHandsOverBeforeItStops(t *testing.T) {
 	}
 }
 
-func TestSEC01ACaptureIsToldOverTLS(t *testing.T) {
+func TestSEC01ACaptureIsDrainedOverTLS(t *testing.T) {
 	ca, err := pki.New(time.Now())
 	require.NoError(t, err)
 	data, err := ca.Secret(pki.Leaf{Names: []string{"c-0.c-peer.shop.svc"}})

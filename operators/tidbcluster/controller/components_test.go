@@ -50,7 +50,7 @@ func TestEntriesOfProxiesAndCapturesBecomeGroups(t *testing.T) {
 	assert.Equal(t, []string{"TiProxyGroup basic-tiproxy v1.3.0", "TiCDCGroup basic-ticdc-archive v8.5.7"}, names)
 }
 
-func TestGroupsWhoseMembersKeepNothingGoWithTheirEntry(t *testing.T) {
+func TestGroupsWithoutDataAreDeletedWithTheirEntry(t *testing.T) {
 	c := stored(t, proxied)
 	s := made(c, step.Done())
 	c.Spec.TiProxy, c.Spec.TiCDC = nil, nil

@@ -171,7 +171,7 @@ func wrong(st state, p clusterPlan, known []string) []string {
 	}
 	for _, kind := range entries() {
 		word := st.there[kind]
-		joins := foreignPD(st) && kind != v1alpha1.KindPDGroup && word == "absent"
+		joins := hasForeignPD(st) && kind != v1alpha1.KindPDGroup && word == "absent"
 		rule(!joins || applied[kind] == 0, "%s is made, and would join another owner's PD", kind)
 		rule(!st.named[kind] || applied[kind] == 1 || joins || !mayTake(word) && word != "absent", "%s is not applied", kind)
 	}
@@ -301,9 +301,9 @@ func TestEveryStateOfACluster(t *testing.T) {
 		total, len(words()), len(entries()), len(wishes()), acting, bad, followed, ends)
 }
 
-// foreignPD reports whether the cluster's PDGroup is another owner's: nothing is made
+// hasForeignPD reports whether the cluster's PDGroup is another owner's: nothing is made
 // that would join it.
-func foreignPD(st state) bool {
+func hasForeignPD(st state) bool {
 	there := st.there[v1alpha1.KindPDGroup]
 	return st.named[v1alpha1.KindPDGroup] && !mayTake(there) && there != "absent"
 }
@@ -317,7 +317,7 @@ func unarrived(c *v1alpha1.TidbCluster, st state, s snapshot, p clusterPlan) []s
 		live := s.groups[keyOf(g)]
 		strange := !mayTake(st.there[g.GroupKind()]) && st.there[g.GroupKind()] != "absent"
 		conflict = conflict || strange
-		if unmade := live == nil && g.GroupKind() != v1alpha1.KindPDGroup && foreignPD(st); unmade {
+		if unmade := live == nil && g.GroupKind() != v1alpha1.KindPDGroup && hasForeignPD(st); unmade {
 			continue
 		}
 		if live == nil || ownsGroup(c, live) == strange {

@@ -98,9 +98,9 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		if picture == last {
 			j := judge(st, now, p)
 			switch {
-			case j.arrived() && p.Outcome.Kind == step.KindDone && g.Status.Upgrade != nil && len(stage.Names()) > 0:
+			case j.hasArrived() && p.Outcome.Kind == step.KindDone && g.Status.Upgrade != nil && len(stage.Names()) > 0:
 				return "an upgrade is left behind", steps, missed
-			case j.arrived() && p.Outcome.Kind == step.KindDone:
+			case j.hasArrived() && p.Outcome.Kind == step.KindDone:
 				return grouptest.Arrived, steps, missed
 			case p.Outcome.Kind == step.KindDone:
 				return "done, which it is not", steps, missed

@@ -205,8 +205,8 @@ func (j judgement) removals() []string {
 	return out
 }
 
-// arrived reports whether the servers are what is asked for.
-func (j judgement) arrived() bool {
+// hasArrived reports whether the servers are what is asked for.
+func (j judgement) hasArrived() bool {
 	if j.has("suspended") {
 		return !slices.ContainsFunc(j.seen.Instances, func(i *v1alpha1.Instance) bool { return i.Status.PodUID != "" })
 	}
@@ -223,13 +223,13 @@ func (j judgement) arrived() bool {
 func (j judgement) unsaid(known []string) []string {
 	o := j.plan.Outcome
 	if o.Kind == step.KindDone {
-		if !j.acts() && !j.arrived() {
+		if !j.acts() && !j.hasArrived() {
 			return []string{"nothing is done and nothing is said"}
 		}
 		return nil
 	}
 	out := grouptest.CheckOutcome(o, known)
-	if j.arrived() && !j.acts() && !j.has("paused") && o.Reason != v1alpha1.ReasonAnnouncingUpgrade {
+	if j.hasArrived() && !j.acts() && !j.has("paused") && o.Reason != v1alpha1.ReasonAnnouncingUpgrade {
 		out = append(out, "it has arrived, and says that it has not")
 	}
 	return append(out, j.untrue(o)...)

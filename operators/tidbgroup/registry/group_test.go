@@ -28,7 +28,7 @@ func having(members ...string) registry.Group {
 	return g
 }
 
-func TestDB19WhichRegistrationsAreOfServersThatHaveLeft(t *testing.T) {
+func TestDB19RegistrationsOfServersThatHaveLeftAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		server pd.Server
 		gone   bool

@@ -147,7 +147,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		}
 		picture, j := th.picture(), judge(st, now, p)
 		if picture == last && len(th.dead) > 0 {
-			if st.has("add") && !j.answered() {
+			if st.has("add") && !j.hasReplacements() {
 				missed = append(missed, fmt.Sprintf("%d stores are dead, and there are %d", j.deaths(), len(th.Instances())))
 			}
 			th.dead, last = nil, ""
@@ -155,7 +155,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		}
 		if picture == last {
 			switch {
-			case j.arrived() && p.Outcome.Kind == step.KindDone:
+			case j.hasArrived() && p.Outcome.Kind == step.KindDone:
 				return grouptest.Arrived, steps, missed
 			case p.Outcome.Kind == step.KindDone:
 				return "done, which it is not", steps, missed
@@ -177,9 +177,9 @@ func lowest(st state) (n int) {
 	return n
 }
 
-// answered reports whether there is a store more for each dead one. One that was
+// hasReplacements reports whether there is a store more for each dead one. One that was
 // deleted may come back in its place, or not.
-func (j judgement) answered() bool {
+func (j judgement) hasReplacements() bool {
 	wanted, staying := int(j.replicas)+j.deaths(), 0
 	for _, i := range j.seen.Instances {
 		if i.DeletionTimestamp == nil {

@@ -79,7 +79,7 @@ func judge(st state, s observation.Snapshot, p groupPlan) judgement {
 // works reports whether anybody may count on a member.
 func (j judgement) works(i *v1alpha1.Instance) bool {
 	store := j.store(i)
-	return store.State == pd.StateUp || member.WasReady(i) && (store.ID != "" || j.deaf())
+	return store.State == pd.StateUp || member.WasReady(i) && (store.ID != "" || j.lacksPD())
 }
 
 // back returns those that are released while they work: they come back with their
@@ -88,8 +88,8 @@ func (j judgement) back() []string {
 	return slices.DeleteFunc(slices.Clone(j.parted), func(name string) bool { return j.store(j.seen.Instance(name)).State != pd.StateUp })
 }
 
-// deaf reports whether nothing is known of PD.
-func (j judgement) deaf() bool { return j.has("silent") || j.has("no PD") }
+// lacksPD reports whether nothing is known of PD.
+func (j judgement) lacksPD() bool { return j.has("silent") || j.has("no PD") }
 
 func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Release }
 
@@ -99,8 +99,8 @@ func (j judgement) changes() bool {
 	return len(j.parted)+len(j.made)+len(j.stopped)+len(j.fixed)+len(j.plan.Deletes)+len(j.plan.Calls) > 0 || j.changed || j.plan.Lease.Take != nil || j.plan.EnablePlacementRules
 }
 
-// idle reports whether a member says that it does not serve.
-func (j judgement) idle(i *v1alpha1.Instance) bool { return j.seen.StatusPorts[i.Name].State == "Idle" }
+// isIdle reports whether a member says that it does not serve.
+func (j judgement) isIdle(i *v1alpha1.Instance) bool { return j.seen.StatusPorts[i.Name].State == "Idle" }
 
 // store returns the store of an Instance as PD lists it.
 func (j judgement) store(i *v1alpha1.Instance) pd.Store {
@@ -134,7 +134,7 @@ func (j judgement) unsafe() []string {
 		}
 	}
 	rule(!j.has("paused") || !j.changes(), "something is done although it is paused")
-	rule(len(j.made) == 0 || !j.has("suspended") && !j.deaf() && !j.has("rules off"), "%v are made before they can serve", j.made)
+	rule(len(j.made) == 0 || !j.has("suspended") && !j.lacksPD() && !j.has("rules off"), "%v are made before they can serve", j.made)
 	living := len(j.seen.Instances)
 	rule(len(j.made) == 0 || living+len(j.made) <= int(j.replicas)+j.count("deleted off")+j.count("buried")+j.added(), "%v are made beside %d", j.made, living)
 	if !j.has("suspended") {
@@ -142,12 +142,12 @@ func (j judgement) unsafe() []string {
 		for _, name := range stopped {
 			i := j.seen.Instance(name)
 			rule(j.seen.Lease.IsHeldBy(i), "%s is stopped without the Lease", name)
-			rule(!j.deaf() && !j.has("no quorum"), "%s is stopped although nothing is known of the others", name)
+			rule(!j.lacksPD() && !j.has("no quorum"), "%s is stopped although nothing is known of the others", name)
 			for _, s := range j.seen.PD.Stores {
 				rule(s.Labels["engine"] != "tiflash" || s.ID == j.store(i).ID || s.State == pd.StateUp, "%s is stopped while store %s is %s", name, s.ID, s.State)
 			}
 			for _, other := range j.seen.Instances {
-				rule(other == i || !j.idle(other) || j.idle(i), "%s is stopped while the store of %s does not serve", name, other.Name)
+				rule(other == i || !j.isIdle(other) || j.isIdle(i), "%s is stopped while the store of %s does not serve", name, other.Name)
 			}
 		}
 		rule(len(stopped) <= 1, "%v are stopped at once", stopped)
@@ -172,11 +172,11 @@ func (j judgement) count(is string) (n int) {
 	return n
 }
 
-// dead reports whether a member that is to stay has been down for too long by the
+// isDead reports whether a member that is to stay has been down for too long by the
 // spec, and not because of what it is to run.
-func (j judgement) dead(i *v1alpha1.Instance) bool {
+func (j judgement) isDead(i *v1alpha1.Instance) bool {
 	store := j.store(i).State
-	if j.failover() == "" || j.deaf() || j.has("no quorum") || j.has("suspended") || member.WasReady(i) || store != pd.StateDown && store != pd.StateDisconnected {
+	if j.failover() == "" || j.lacksPD() || j.has("no quorum") || j.has("suspended") || member.WasReady(i) || store != pd.StateDown && store != pd.StateDisconnected {
 		return false
 	}
 	runs := func(other *v1alpha1.Instance) bool {
@@ -188,7 +188,7 @@ func (j judgement) dead(i *v1alpha1.Instance) bool {
 // deaths counts the members that are dead.
 func (j judgement) deaths() (n int) {
 	for _, i := range j.seen.Instances {
-		if j.dead(i) {
+		if j.isDead(i) {
 			n++
 		}
 	}
@@ -214,11 +214,11 @@ func (j judgement) departures() []string {
 		store := j.store(i)
 		unwanted := i.Spec.Retire || i.DeletionTimestamp != nil || len(j.seen.Instances) > int(j.replicas)+j.added()
 		switch {
-		case j.deaf():
+		case j.lacksPD():
 			say("PD is told %v while it does not speak", c)
 		case store.ID != c.Target:
 			say("PD is told %v, which is not the store of the Instance", c)
-		case c.Verb == component.RestoreStore && (store.State != pd.StateOffline || i.Spec.Retire && j.stillLeaves(c.Instance)):
+		case c.Verb == component.RestoreStore && (store.State != pd.StateOffline || i.Spec.Retire && j.isStillLeaving(c.Instance)):
 			say("store %s is taken back, which is %s", c.Target, store.State)
 		case c.Verb == component.RestoreStore:
 		case c.Verb != component.DeleteStore:
@@ -242,16 +242,16 @@ func (j judgement) departures() []string {
 	for name, yes := range j.plan.Drained {
 		i := j.seen.Instance(name)
 		joins := i.Status.Member == nil && i.Status.PodUID == ""
-		if yes && (j.deaf() || j.store(i).ID != "" || i.Status.Member == nil && !joins) {
+		if yes && (j.lacksPD() || j.store(i).ID != "" || i.Status.Member == nil && !joins) {
 			say("%s is called drained", name)
 		}
 	}
 	for _, i := range j.plan.Deletes {
-		if j.has("replace") && j.dead(i) {
+		if j.has("replace") && j.isDead(i) {
 			continue
 		}
 		told := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
-		if j.store(i).ID != "" || i.Annotations[v1alpha1.AnnotationDisruption] != string(member.Remove) || j.stillLeaves(i.Name) && !told {
+		if j.store(i).ID != "" || i.Annotations[v1alpha1.AnnotationDisruption] != string(member.Remove) || j.isStillLeaving(i.Name) && !told {
 			say("Instance %s is deleted", i.Name)
 		}
 	}
@@ -266,13 +266,13 @@ func (j judgement) departures() []string {
 	return out
 }
 
-// stillLeaves reports whether an Instance goes on leaving by the plan.
-func (j judgement) stillLeaves(name string) bool {
+// isStillLeaving reports whether an Instance goes on leaving by the plan.
+func (j judgement) isStillLeaving(name string) bool {
 	return slices.ContainsFunc(j.plan.Instances, func(c planning.InstanceChange) bool { return c.Desired.Name == name && c.Desired.Spec.Retire })
 }
 
-// arrived reports whether the members are what is asked for.
-func (j judgement) arrived() bool {
+// hasArrived reports whether the members are what is asked for.
+func (j judgement) hasArrived() bool {
 	if j.has("suspended") {
 		return !slices.ContainsFunc(j.seen.Instances, func(i *v1alpha1.Instance) bool { return i.Status.PodUID != "" })
 	}
@@ -289,7 +289,7 @@ func (j judgement) arrived() bool {
 func (j judgement) unsaid(known []string) []string {
 	o := j.plan.Outcome
 	if o.Kind == step.KindDone {
-		if !j.acts() && !j.arrived() {
+		if !j.acts() && !j.hasArrived() {
 			return []string{"nothing is done and nothing is said"}
 		}
 		return nil
@@ -310,7 +310,7 @@ func (j judgement) untrue(o step.Outcome) []string {
 	case v1alpha1.ReasonWaitingForPDGroup:
 		holds = j.has("no PD")
 	case v1alpha1.ReasonPDUnreachable:
-		holds = j.deaf()
+		holds = j.lacksPD()
 	case v1alpha1.ReasonScaleInRefused:
 		holds = j.table > 0
 	case v1alpha1.ReasonWaitingForLease:

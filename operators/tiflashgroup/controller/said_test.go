@@ -155,7 +155,7 @@ func TestFL06NoStoreIsStoppedBesideOneThatDoesNotServe(t *testing.T) {
 	s.AtRest()
 }
 
-func TestFL06WhatAStoreSaysIsJudged(t *testing.T) {
+func TestFL06TheAnswerOfAStoreDecidesWhetherItServes(t *testing.T) {
 	g := sample()
 	at := func(name string) member.StatusPortAnswer {
 		return member.StatusPortAnswer{Pod: types.UID("pod-" + name), Since: metav1.NewTime(now()), State: statusport.Running}

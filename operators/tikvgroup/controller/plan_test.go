@@ -222,7 +222,7 @@ func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
 
 // KV-15: a group that was deleted in the middle of an eviction, and made again, finds
 // by the Lease what was begun, and gives that on when PD has forgotten it.
-func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
+func TestKV15ARecreatedGroupRemovesAnOldEviction(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	g.Spec.Replicas = ptr.To[int32](3)

@@ -79,7 +79,7 @@ func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	s.RequireNoWrites(time.Second)
 }
 
-func TestKV05AScaleInIsTakenBackUntilTheStoreHasLeft(t *testing.T) {
+func TestKV05AScaleInCanBeCancelledUntilTheStoreHasLeft(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
 	s.PD.DelayRemoval(patient)

@@ -120,7 +120,7 @@ func TestAnEvictionByAnotherClientStays(t *testing.T) {
 	assert.True(t, pd.evicted[1])
 }
 
-func TestNothingIsToldToPDFor(t *testing.T) {
+func TestNoOrderIsSentToPDFor(t *testing.T) {
 	for name, change := range map[string]func(*fakePD){
 		"a store that PD does not list": func(p *fakePD) { p.stores = p.stores[1:] },
 		"a store that leaves":           func(p *fakePD) { p.stores[0].State = "Offline" },

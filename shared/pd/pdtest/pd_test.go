@@ -18,7 +18,7 @@ func view(t *testing.T, p *pdtest.PD) pd.View {
 	return v
 }
 
-func TestAStoreGoesWhenItIsToldTo(t *testing.T) {
+func TestADeletedStoreIsOfflineUntilItsRegionsHaveMoved(t *testing.T) {
 	p := pdtest.New(pd.View{MaxReplicas: 1})
 	p.Register("a:20160")
 	id := p.Register("b:20160")
@@ -59,7 +59,7 @@ func TestEvictedLeadersGoToAnotherStore(t *testing.T) {
 	assert.Equal(t, 3, s.Leaders, "they are held")
 }
 
-func TestTheLeaderMovesWhenToldToOrRemoved(t *testing.T) {
+func TestTheLeaderMovesOnATransferOrARemoval(t *testing.T) {
 	p := pdtest.New(pd.View{Leader: "a", Members: []pd.Member{{Name: "a", ID: "1"}, {Name: "b", ID: "2", Healthy: true}, {Name: "c", ID: "3"}}})
 	require.NoError(t, p.TransferLeader(t.Context(), "c"))
 	assert.Equal(t, "c", view(t, p).Leader)
