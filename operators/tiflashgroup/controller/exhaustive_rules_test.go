@@ -100,7 +100,9 @@ func (j judgement) changes() bool {
 }
 
 // isIdle reports whether a member says that it does not serve.
-func (j judgement) isIdle(i *v1alpha1.Instance) bool { return j.seen.StatusPorts[i.Name].State == "Idle" }
+func (j judgement) isIdle(i *v1alpha1.Instance) bool {
+	return j.seen.StatusPorts[i.Name].State == "Idle"
+}
 
 // store returns the store of an Instance as PD lists it.
 func (j judgement) store(i *v1alpha1.Instance) pd.Store {
