@@ -22,8 +22,11 @@ SHELL = /bin/bash -o pipefail
 TOOL  = go -C shared run ./testkit/binaries/cmd/toolbin
 export GOWORK = off
 export CGO_ENABLED = 0
-# The flags of every build, so that checks, tests and images share one cache.
-export GOFLAGS = -trimpath -buildvcs=false
+# The flags of every build, so that checks, tests and images share one cache: with another tag all
+# that uses gRPC is compiled once more, which takes three minutes. Why this tag: e2e/images/binary.go.
+# $(APART) is built without, as TiDB itself is, with which it shares what it requires.
+TAG            = grpcnotrace
+export GOFLAGS = -trimpath -buildvcs=false -tags=$(TAG)
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
 .PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig bench bench-compare e2e demo demo-down images release docs tidy
@@ -38,7 +41,7 @@ help: ## Show this help
 
 build: ## Build every module; programs go into bin/
 	$(call each,build,go build ./... && mains="$$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...)" && \
-		if [ -n "$$mains" ]; then go build -tags grpcnotrace -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/ $$mains; fi)
+		if [ -n "$$mains" ]; then go build -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/ $$mains; fi)
 
 generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 	@set -e; gen="$$($(TOOL) controller-gen)"; mkdir -p deploy/crds; cd apis; \
@@ -49,7 +52,7 @@ generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 		"$$gen" rbac:roleName=$$name-operator paths=./$$name/controller $$loop output:rbac:artifacts:config=../deploy/bases/$$name; done
 	go -C deploy run ./cmd/generate
 	go -C e2e run ./cmd/parity
-	go -C e2e run -tags grpcnotrace ./cmd/bench -draw
+	go -C e2e run ./cmd/bench -draw
 
 verify: ## Fail when generated files, go.mod files or formatting are not as they should be
 	$(call each,tidy?,go mod tidy -diff)
@@ -57,14 +60,14 @@ verify: ## Fail when generated files, go.mod files or formatting are not as they
 	@set -e; before="$$($(sums))"; $(MAKE) --no-print-directory generate; after="$$($(sums))"; \
 		diff <(echo "$$before") <(echo "$$after") || { echo "generated files were out of date: commit what 'make generate' wrote"; exit 1; }
 	@bad="$$(gofmt -l $(MODULES))"; [ -z "$$bad" ] || { echo "not formatted, run gofmt -w:"; echo "$$bad"; exit 1; }
-	$(call each,vet,go vet -tags e2e ./...)
-	go -C $(APART) vet ./...
+	$(call each,vet,go vet -tags e2e,$(TAG) ./...)
+	go -C $(APART) vet -tags= ./...
 
 lint: ## Run golangci-lint, as configured in .golangci.yaml, the list of retired words, and vulncheck if its database answers
 	@$(TOOL) golangci-lint >/dev/null
 	$(call each,lint,"$$(go -C ../shared run ./testkit/binaries/cmd/toolbin golangci-lint)" run ./...)
-	@linter="$$($(TOOL) golangci-lint)"; echo "lint $(APART)"; cd $(APART); "$$linter" run ./...
-	@echo "lint words"; go -C e2e test -count=1 -tags grpcnotrace -run RetiredWords ./architecture
+	@linter="$$($(TOOL) golangci-lint)"; echo "lint $(APART)"; cd $(APART); "$$linter" run --build-tags= ./...
+	@echo "lint words"; go -C e2e test -count=1 -run RetiredWords ./architecture
 	@go -C shared run ./testkit/vulncheck/cmd/vulncheck -optional $(MODULES) $(APART)
 
 vulncheck: ## Look for known vulnerabilities that code can reach; fails if the database does not answer
@@ -76,7 +79,7 @@ test: ## Run every test that needs neither root nor containers
 	@# Packages that take minutes come first, and three run at a time: many of them wait more than they compute.
 	@# PAGES tells the tests of deploy that a page has changed: Go looks for changes only in their own module.
 	$(call each,test,PAGES="$$(cat ../*.md ../docs/*.md ../docs/*/*.md | cksum)" go test -p 3 -timeout 30m $$([ $$module != e2e ] || echo $(LASTING)) ./...)
-	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
+	go -C $(APART) test -tags= -ldflags=-checklinkname=0 -timeout 15m ./...
 	@# These read files of other modules, by which Go does not tell that a result is outdated.
 	go -C e2e test -count=1 ./mutants ./architecture ./remedy
 
@@ -92,25 +95,25 @@ rig: ## Run every scenario of the simulated world; RIG='flags and scenarios', se
 
 bench: ## Measure what the operators write, ask and use; BENCH='flags', see BENCH=-help
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
-	@go -C e2e run -tags grpcnotrace ./cmd/bench $(BENCH)
+	@go -C e2e run ./cmd/bench $(BENCH)
 
 bench-compare: ## Compare the counts of BASE=<commit> with those of this tree; fails for 10 % more writes or reads
 	@[ -n "$(BASE)" ] || { echo "name the commit to compare with: make bench-compare BASE=main"; exit 2; }
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@set -e; top="$$(mktemp -d)"; trap 'git worktree remove --force "$$top/base"; rm -rf "$$top"' EXIT; \
 		git worktree add --quiet --detach "$$top/base" $(BASE); rm -f "$$top/base/docs/performance.json"; \
-		go -C "$$top/base/e2e" run -tags grpcnotrace ./cmd/bench -clusters 1,8 -record "the base"; \
-		go -C e2e run -tags grpcnotrace ./cmd/bench -clusters 1,8 -base "$$top/base/docs/performance.json"
+		go -C "$$top/base/e2e" run ./cmd/bench -clusters 1,8 -record "the base"; \
+		go -C e2e run ./cmd/bench -clusters 1,8 -base "$$top/base/docs/performance.json"
 
 campaign: ## Try to break every promise at every point; CAMPAIGN="-help" lists the flags
-	go -C e2e run -tags grpcnotrace ./cmd/campaign $(CAMPAIGN)
+	go -C e2e run ./cmd/campaign $(CAMPAIGN)
 
 mutants: ## Build deliberate bugs into the suite and show what catches each; MUTANTS='-run name'
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@go -C e2e run ./cmd/mutants $(MUTANTS)
 
 e2e: ## Run the end-to-end suite; FULL=1 IMAGES=real|standin|upstream PROVIDER=local|kind|kubeconfig
-	go -C e2e test -tags e2e ./suite/... -v -timeout $(if $(FULL),150m,60m)
+	go -C e2e test -tags e2e,$(TAG) ./suite/... -v -timeout $(if $(FULL),150m,60m)
 
 demo: ## Start a local Kubernetes with a TiDB cluster in it (needs root on Linux)
 	@echo "compiling the demo itself first: about four minutes on two cores if nothing is cached, a second later on"
@@ -123,7 +126,7 @@ images: ## Build the images of the operators and of the stand-ins
 	TIDB_GROUPS_VERSION=$(VERSION) go -C e2e run ./images/cmd/images base operators standins
 
 release: ## Write images, files to install, SBOMs and checksums into dist/; VERSION=v0.1.0, DRY=1 only tries
-	@go -C e2e run -tags grpcnotrace ./cmd/release $(if $(DRY),--dry) "$(VERSION)"
+	@go -C e2e run ./cmd/release $(if $(DRY),--dry) "$(VERSION)"
 
 docs: ## Build the pages of docs into bin/docs; fails on a broken link or anchor
 	@command -v mkdocs >/dev/null || { echo "mkdocs is missing; on Debian: apt-get update && apt-get install -y --no-install-recommends mkdocs" >&2; exit 1; }

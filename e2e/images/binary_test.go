@@ -27,6 +27,11 @@ func TestOperatorsImagesAreLabelledWithTheirVersion(t *testing.T) {
 	assert.Nil(t, of(SetStandins, "v1.2.3"), "a stand-in tells the version of what it stands for")
 }
 
+// The flags of the Makefile, so that what tests have compiled is not compiled again for images.
+func TestImagesShareWhatTestsHaveCompiled(t *testing.T) {
+	assert.Subset(t, buildArgs("/out", "", nil), []string{"-trimpath", "-buildvcs=false", "-tags=grpcnotrace"})
+}
+
 // Two images may bring the same program.
 func TestAProgramOfTwoImagesIsCompiledOnce(t *testing.T) {
 	assert.Equal(t, []string{"./b", "./a", "./c"}, packagesFor([]recipe{

@@ -69,12 +69,15 @@ func Write(root, dir string, changed map[string]string) (string, error) {
 	return out, nil
 }
 
+// flags are those of the Makefile: with others all is compiled once more.
+const flags = "-trimpath -buildvcs=false -tags=grpcnotrace"
+
 // RunGo runs the go command in a module, with the flags of the Makefile so that
 // their builds are shared. The error holds what it said.
 func RunGo(ctx context.Context, root, module string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(root, module)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS="+flags)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w: %s", args[0], err, bytes.TrimSpace(out))
 	}
