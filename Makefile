@@ -26,6 +26,7 @@ export CGO_ENABLED = 0
 # that uses gRPC is compiled once more, which takes three minutes. Why this tag: e2e/images/binary.go.
 # $(APART) is built without, as TiDB itself is, with which it shares what it requires.
 TAG            = grpcnotrace
+E2E_TAGS       = e2e,$(TAG)
 export GOFLAGS = -trimpath -buildvcs=false -tags=$(TAG)
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
@@ -60,7 +61,7 @@ verify: ## Fail when generated files, go.mod files or formatting are not as they
 	@set -e; before="$$($(sums))"; $(MAKE) --no-print-directory generate; after="$$($(sums))"; \
 		diff <(echo "$$before") <(echo "$$after") || { echo "generated files were out of date: commit what 'make generate' wrote"; exit 1; }
 	@bad="$$(gofmt -l $(MODULES))"; [ -z "$$bad" ] || { echo "not formatted, run gofmt -w:"; echo "$$bad"; exit 1; }
-	$(call each,vet,go vet -tags e2e,$(TAG) ./...)
+	$(call each,vet,go vet -tags $(E2E_TAGS) ./...)
 	go -C $(APART) vet -tags= ./...
 
 lint: ## Run golangci-lint, as configured in .golangci.yaml, the list of retired words, and vulncheck if its database answers
@@ -113,7 +114,7 @@ mutants: ## Build deliberate bugs into the suite and show what catches each; MUT
 	@go -C e2e run ./cmd/mutants $(MUTANTS)
 
 e2e: ## Run the end-to-end suite; FULL=1 IMAGES=real|standin|upstream PROVIDER=local|kind|kubeconfig
-	go -C e2e test -tags e2e,$(TAG) ./suite/... -v -timeout $(if $(FULL),150m,60m)
+	go -C e2e test -tags $(E2E_TAGS) ./suite/... -v -timeout $(if $(FULL),150m,60m)
 
 demo: ## Start a local Kubernetes with a TiDB cluster in it (needs root on Linux)
 	@echo "compiling the demo itself first: about four minutes on two cores if nothing is cached, a second later on"

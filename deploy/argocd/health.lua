@@ -25,7 +25,7 @@ elseif conditions.Paused ~= nil then
 elseif ready.reason == "Suspended" then
   hs.status, hs.message = "Suspended", ready.message
 elseif current.status ~= "True" then
-  -- What a person puts off goes on when he lets it; anything else goes on by itself.
+  -- What a user has paused goes on when the user resumes it; all else goes on by itself.
   hs.status, hs.message = "Progressing", current.message
   if current.reason == "UpdateHeld" then
     hs.status = "Suspended"
