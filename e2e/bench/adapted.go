@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -283,13 +284,24 @@ func (m *adapted) watch(ctx context.Context, p process, said *bytes.Buffer) {
 	defer close(p.ended)
 	err := p.cmd.Wait()
 	if ctx.Err() == nil {
-		text := said.String()
-		m.ended <- fmt.Errorf("process %s has ended: %w: %s", p.name, errors.Join(err, errEnded), strings.TrimSpace(text[max(0, len(text)-saidBytes):]))
+		m.ended <- fmt.Errorf("process %s has ended: %w: %s", p.name, errors.Join(err, errEnded), shortenOutput(said.String()))
 	}
 }
 
 // saidBytes is how much is shown of what a process has said.
 const saidBytes = 2000
+
+// panics is how Go begins to tell why a process ends; what follows is longer than is shown.
+var panics = regexp.MustCompile(`(?m)^(panic|fatal error): `)
+
+// shortenOutput is the end of what a process has said, or that it panics and where.
+func shortenOutput(text string) string {
+	if at := panics.FindStringIndex(text); at != nil {
+		text = text[at[0]:]
+		return strings.TrimSpace(text[:min(len(text), saidBytes)])
+	}
+	return strings.TrimSpace(text[max(0, len(text)-saidBytes):])
+}
 
 // errEnded is what a process ends with that has no error.
 var errEnded = errors.New("it was not told to")

@@ -50,6 +50,13 @@ func TestAProcessThatEndsEndsTheMeasurement(t *testing.T) {
 	require.ErrorContains(t, err, "no such flag: /")
 }
 
+func TestThePanicOfAProcessIsShownFromItsBeginning(t *testing.T) {
+	long := strings.Repeat("\tfile.go:1\n", saidBytes)
+	assert.True(t, strings.HasPrefix(shortenOutput("a log line\npanic: nil map\n\ngoroutine 1:\n"+long), "panic: nil map\n\ngoroutine 1:"))
+	assert.LessOrEqual(t, len(shortenOutput("panic: nil map\n"+long)), saidBytes)
+	assert.Equal(t, "the end", shortenOutput(strings.Repeat(" ", 2*saidBytes)+"the end"))
+}
+
 func TestAnIncompleteAdapterNamesTheField(t *testing.T) {
 	const configMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{name}', namespace: '{namespace}'}}"
 	const clusterLine = `cluster: "` + configMap + `"`

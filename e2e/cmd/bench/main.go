@@ -223,10 +223,10 @@ func (o options) sideBySide(ctx context.Context) error {
 	run.Date = time.Now().UTC().Format(time.DateOnly)
 	run.Adapted, err = bench.MeasureSideBySide(ctx, adapters, cases)
 	fmt.Print(bench.SideBySide(run.Adapted)) // what was measured, whatever failed then
-	if err != nil || o.record == "" {
+	if o.record == "" || len(run.Adapted) == 0 {
 		return err
 	}
-	return bench.Record(filepath.Join(root, "docs"), run)
+	return errors.Join(err, bench.Record(filepath.Join(root, "docs"), run))
 }
 
 // cases are those that are asked for. It is an error if the machine lacks something for one.
