@@ -190,10 +190,11 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 		lease, namespaces = lease+"-"+flags.Shard, reach.Scope.Namespaces()
 	}
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:   scheme,
-		NewCache: index.New,
-		Cache:    cacheOptions(namespaces, program.cachedObjects(), flags.RelistPeriod),
-		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Scheme:         scheme,
+		NewCache:       index.New,
+		MapperProvider: newMapper,
+		Cache:          cacheOptions(namespaces, program.cachedObjects(), flags.RelistPeriod),
+		Client:         client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 
 		Metrics:                       flags.metrics(),
 		HealthProbeBindAddress:        flags.ProbeAddress,
