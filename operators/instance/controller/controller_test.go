@@ -129,7 +129,7 @@ type stage struct {
 }
 
 const (
-	patience = 15 * time.Second
+	patience = 45 * time.Second
 	name     = "basic-pd-0"
 	claim    = "data-basic-pd-0"
 )

@@ -29,7 +29,7 @@ const (
 	// Patience is what anything that should happen gets on a machine that does
 	// much else.
 	Patience = 20 * time.Second
-	// Promptly is how soon a status must say what blocks.
+	// Promptly is how soon a status must say what blocks; on a busy machine it may take longer.
 	Promptly = 5 * time.Second
 	// Tick is how often it is looked whether it has happened.
 	Tick = 20 * time.Millisecond
@@ -106,7 +106,7 @@ func (s *Stage) Edit(o client.Object, change func()) {
 		change()
 		err = s.Client.Update(s.Context(), o)
 		return err == nil
-	}, Patience, Tick, "the edit is accepted: %v", &err)
+	}, stretchWait(Patience), Tick, "the edit is accepted: %v", &err)
 }
 
 // Follow hands every version of the objects of a kind to do, one after the
