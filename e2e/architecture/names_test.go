@@ -28,7 +28,7 @@ func knownNames() []string {
 // question.
 func TestFunctionsAreNamedByVerbAndObject(t *testing.T) {
 	seen := 0
-	eachFunction(t, func(path string, _ *token.FileSet, f *ast.FuncDecl) {
+	eachFunction(t, isWrittenCode, func(path string, _ *token.FileSet, f *ast.FuncDecl) {
 		if slices.Contains(knownNames(), f.Name.Name) {
 			return
 		}
@@ -46,16 +46,9 @@ func TestFunctionsAreNamedByVerbAndObject(t *testing.T) {
 // something is so is named like all others.
 func TestHelpersOfTestsThatReturnABoolAreNamedByAQuestion(t *testing.T) {
 	seen := 0
-	eachParsed(t, func(path string, _ *token.FileSet, file *ast.File) {
-		if !strings.HasSuffix(path, "_test.go") {
-			return
-		}
-		for _, declared := range file.Decls {
-			if f, ok := declared.(*ast.FuncDecl); ok {
-				seen++
-				checkBoolName(t, path, f)
-			}
-		}
+	eachFunction(t, isOfTest, func(path string, _ *token.FileSet, f *ast.FuncDecl) {
+		seen++
+		checkBoolName(t, path, f)
 	})
 	require.Greater(t, seen, 1000)
 }
