@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/e2e/document"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // Run is one run of the benchmark.
@@ -116,7 +117,7 @@ func (r Run) processors() int {
 const processors = ", %d processors"
 
 // Describe names this machine and says how much it does at the moment.
-func Describe() (machine string, load float64, err error) {
+func Describe() (name string, load float64, err error) {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return "", 0, fmt.Errorf("find out about the processor: %w", err)
@@ -128,12 +129,9 @@ func Describe() (machine string, load float64, err error) {
 			break
 		}
 	}
-	average, err := os.ReadFile("/proc/loadavg")
+	load, err = machine.Load()
 	if err != nil {
-		return "", 0, fmt.Errorf("find out about the load: %w", err)
-	}
-	if _, err := fmt.Sscan(string(average), &load); err != nil {
-		return "", 0, fmt.Errorf("read the load %q: %w", average, err)
+		return "", 0, err
 	}
 	return model + fmt.Sprintf(processors, runtime.NumCPU()), load, nil
 }
