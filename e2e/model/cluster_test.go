@@ -238,6 +238,29 @@ func TestAStoreThatIsRemovedAndBroughtBackKeepsWhatHasNotMoved(t *testing.T) {
 	assert.Positive(t, v.Regions)
 }
 
+func TestALimitOfZeroStopsItsKindOfMove(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	limits := func(replica, region int) {
+		require.NoError(t, w.c.SetConfig(map[string]any{"schedule.replica-schedule-limit": replica, "schedule.region-schedule-limit": region}))
+	}
+	limits(64, 0)
+	w.put(meta(4, "zone", "z3"))
+	w.run(3 * time.Minute)
+	assert.Zero(t, w.store(4).Regions, "nothing moves for balance")
+	limits(0, 2048)
+	w.run(3 * time.Minute)
+	assert.Positive(t, w.store(4).Regions)
+	before := w.store(3).Regions
+	require.NoError(t, w.c.RemoveStore(3, false))
+	w.run(10 * time.Minute)
+	assert.Equal(t, before, w.store(3).Regions, "a store that leaves keeps what it has")
+	limits(64, 2048)
+	delete(w.alive, 3) // a store that has left sends no heartbeats
+	w.run(10 * time.Minute)
+	assert.Equal(t, "Tombstone", w.store(3).StateName)
+}
+
 func TestASecondStoreOnTheSameAddressIsRefusedUntilTheFirstIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.up3()

@@ -155,9 +155,22 @@ func (c *Cluster) tryMoveLeader(now time.Time) bool {
 // tryMovePeer makes one change to the replicas of one region: a missing one is
 // added, one on a store that leaves, is Down or is not for it is replaced, one too
 // many is dropped, or one is moved for balance. The same goes for learners, of which
-// the placement rules say how many there are to be and where.
+// the placement rules say how many there are to be and where. A schedule limit of 0
+// stops its kind of move ("PD Configuration File", replica- and region-schedule-limit).
 func (c *Cluster) tryMovePeer(now time.Time) bool {
 	idx := c.index()
+	return c.allowsMoves("replica-schedule-limit") && c.tryRepairRegion(idx, now) ||
+		c.allowsMoves("region-schedule-limit") && c.tryBalancePeer(c.voterRules(), idx, now)
+}
+
+// allowsMoves says whether PD may make moves of which it counts so many at a time.
+func (c *Cluster) allowsMoves(limit string) bool {
+	n, isNumber := c.parsed("schedule")[limit].(float64)
+	return !isNumber || n > 0
+}
+
+// tryRepairRegion makes one change to a region that is not as it is to be.
+func (c *Cluster) tryRepairRegion(idx index, now time.Time) bool {
 	want, rules, sent := c.maxReplicas(), c.learnerRules(), c.voterRules()
 	leaving := map[uint64]bool{}
 	for id := range c.st.Stores {
@@ -199,7 +212,7 @@ func (c *Cluster) tryMovePeer(now time.Time) bool {
 			return true
 		}
 	}
-	return c.tryBalancePeer(sent, idx, now)
+	return false
 }
 
 func (c *Cluster) isLeaving(id uint64, now time.Time) bool {
