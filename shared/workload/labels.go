@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"maps"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,17 +65,4 @@ func Meta(g v1alpha1.Group, name string) metav1.ObjectMeta {
 		Name: name, Namespace: g.GetNamespace(), Labels: Labels(g),
 		OwnerReferences: []metav1.OwnerReference{Owner(g)},
 	}
-}
-
-// mergeMaps returns base and what extra has beside it, nil if both are empty.
-func mergeMaps(base, extra map[string]string) map[string]string {
-	if len(base)+len(extra) == 0 {
-		return nil
-	}
-	out := maps.Clone(extra)
-	if out == nil {
-		out = map[string]string{}
-	}
-	maps.Copy(out, base)
-	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -68,12 +69,12 @@ func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 	}
 	pod := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels: mergeMaps(Labels(g), spec.Labels),
-			Annotations: mergeMaps(map[string]string{
+			Labels: labels.Merge(spec.Labels, Labels(g)), // ours win
+			Annotations: labels.Merge(spec.Annotations, map[string]string{
 				"prometheus.io/scrape": "true",
 				"prometheus.io/path":   "/metrics",
 				"prometheus.io/port":   strconv.Itoa(int(m.MetricsPort)),
-			}, spec.Annotations),
+			}),
 		},
 		Spec: corev1.PodSpec{
 			Subdomain:                     names.PeerService(g.GetName()),

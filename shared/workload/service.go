@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -46,8 +49,8 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 		spec = &v1alpha1.ServiceSpec{}
 	}
 	s := &corev1.Service{ObjectMeta: Meta(g, g.GetName())}
-	s.Labels = mergeMaps(s.Labels, spec.Labels)
-	s.Annotations = mergeMaps(nil, spec.Annotations)
+	s.Labels = labels.Merge(spec.Labels, s.Labels)
+	s.Annotations = maps.Clone(spec.Annotations)
 	s.Spec = corev1.ServiceSpec{
 		Type: spec.Type, Selector: Selector(g), Ports: servicePorts(ports, spec.Ports),
 		LoadBalancerClass: spec.LoadBalancerClass, LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
@@ -55,7 +58,7 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 	}
 	setIPFamilies(&s.Spec, spec.IPFamilies)
 	if spec.Closed {
-		s.Spec.Selector = mergeMaps(s.Spec.Selector, map[string]string{v1alpha1.LabelClosed: "true"})
+		s.Spec.Selector = labels.Merge(s.Spec.Selector, labels.Set{v1alpha1.LabelClosed: "true"})
 	}
 	if s.Spec.Type == "" {
 		s.Spec.Type = corev1.ServiceTypeClusterIP

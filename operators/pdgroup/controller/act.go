@@ -228,11 +228,11 @@ func (r *steps) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, name, re
 // configure gives PD the items that it lacks, one by one, so that the one that it
 // refuses has a name. An item may be refused for the sake of another one, and is given
 // once more after that.
-func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, lacks []persisted.Lack) step.Outcome {
-	if len(lacks) == 0 {
+func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, missing []persisted.MissingItem) step.Outcome {
+	if len(missing) == 0 {
 		return step.Done()
 	}
-	if o := persisted.New(g, s).CheckConflicts(lacks); o.Kind != step.KindDone {
+	if o := persisted.New(g, s).CheckConflicts(missing); o.Kind != step.KindDone {
 		return o
 	}
 	key := client.ObjectKeyFromObject(g)
@@ -243,8 +243,8 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 	ctx, cancel := context.WithTimeout(ctx, configDeadline)
 	defer cancel()
 	answers := map[string]error{}
-	for rest := lacks; len(rest) > 0; {
-		var refused []persisted.Lack
+	for rest := missing; len(rest) > 0; {
+		var refused []persisted.MissingItem
 		for _, l := range rest {
 			var no *pd.Refused
 			switch err := c.SetConfig(ctx, map[string]any{l.Key: l.Send}); {

@@ -62,7 +62,7 @@ func TestPD21OnlyItemsThatDifferAreSentToPD(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string
 		change func(*observation.Snapshot)
-		lacks  int
+		missing  int
 	}{
 		"a value that a user has changed in PD":      {eight, shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 1},
 		"not one that the spec does not name":        {"", shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 0},
@@ -75,7 +75,7 @@ func TestPD21OnlyItemsThatDifferAreSentToPD(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := started(t, stored(configured(c.spec)), 3, running, c.change)
 			p := mustPlan(t, stored(bootstrapped, configured(c.spec)), s)
-			assert.Len(t, p.Config, c.lacks)
+			assert.Len(t, p.Config, c.missing)
 			for _, i := range p.Instances {
 				assert.Equal(t, i.Live.Spec.Revision, i.Desired.Spec.Revision)
 			}
@@ -115,13 +115,13 @@ func TestPD21ARefusedItemIsNamed(t *testing.T) {
 func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	g := stored(bootstrapped, configured("[replication]\nenable-placement-rules = false\n"))
 	s := started(t, stored(), 3, running, shows(map[string]string{"replication.enable-placement-rules": `"true"`}))
-	lacks := mustPlan(t, g, s).Config
-	assert.Len(t, lacks, 1)
-	assert.Equal(t, step.KindDone, persisted.New(g, s).CheckConflicts(lacks).Kind)
+	missing := mustPlan(t, g, s).Config
+	assert.Len(t, missing, 1)
+	assert.Equal(t, step.KindDone, persisted.New(g, s).CheckConflicts(missing).Kind)
 	flash := &v1alpha1.TiFlashGroup{}
 	flash.Name = "basic-tiflash"
 	s.Groups = []v1alpha1.Group{flash}
-	o := persisted.New(g, s).CheckConflicts(lacks)
+	o := persisted.New(g, s).CheckConflicts(missing)
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
 }

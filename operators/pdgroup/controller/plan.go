@@ -41,7 +41,7 @@ type groupPlan struct {
 	// PeerURLs are to be given to members of PD.
 	PeerURLs []membership.PeerURLs
 	// Config is what PD lacks of the configuration that it stores.
-	Config []persisted.Lack
+	Config []persisted.MissingItem
 	// Recovery to record; nil while PD was not rebuilt.
 	Recovery *v1alpha1.PDRecovery
 	// Issuance is what is written so that the certificates of the cluster are there.

@@ -61,7 +61,7 @@ func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map
 		}
 		return component.ConfigProgress{Outcome: step.Wait("PD", membership.LookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+known.Reason())}
 	}
-	return component.ConfigProgress{Outcome: WaitForItems(FindLacks(items, c.s.PD.Config))}
+	return component.ConfigProgress{Outcome: WaitForItems(FindMissing(items, c.s.PD.Config))}
 }
 
 // mayTrustConfig says whether it is known what PD stores.
@@ -78,20 +78,20 @@ func (c Stored) mayTrustConfig() verdict.Verdict {
 // MissingItems returns what PD is to be given: the items of the spec that it stores with
 // another value, whatever has changed them. Items that the spec does not name are left
 // alone.
-func (c Stored) MissingItems() []Lack {
+func (c Stored) MissingItems() []MissingItem {
 	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.IsActive(c.g) || !c.mayTrustConfig().IsAllowed() {
 		return nil
 	}
-	return FindLacks(ParseItems(c.g.Spec.Config), c.s.PD.Config)
+	return FindMissing(ParseItems(c.g.Spec.Config), c.s.PD.Config)
 }
 
 // WaitForItems waits for PD to show some items.
-func WaitForItems(lacks []Lack) step.Outcome {
-	if len(lacks) == 0 {
+func WaitForItems(missing []MissingItem) step.Outcome {
+	if len(missing) == 0 {
 		return step.Done()
 	}
 	var items []string
-	for _, l := range lacks {
+	for _, l := range missing {
 		items = append(items, fmt.Sprintf("%s (it has %s)", l.Item, OrNothing(l.Has)))
 	}
 	return step.Wait("PD", configAgain, v1alpha1.ReasonConfigPending, "PD is given "+strings.Join(items, ", "))
@@ -107,8 +107,8 @@ func OrNothing(has string) string {
 
 // CheckConflicts says that the spec turns something off that another group turns on; Done
 // if it does not.
-func (c Stored) CheckConflicts(lacks []Lack) step.Outcome {
-	for _, l := range lacks {
+func (c Stored) CheckConflicts(missing []MissingItem) step.Outcome {
+	for _, l := range missing {
 		for _, other := range c.s.Groups {
 			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && other.GetDeletionTimestamp() == nil {
 				return stallForItems(c.g, []string{l.Item.String()}, other.GroupKind()+" "+other.GetName()+" needs placement rules")
@@ -135,7 +135,7 @@ func CheckItems(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step
 	}
 	var items, why []string
 	early := false
-	for _, l := range FindLacks(ParseItems(g.Spec.Config), now.Config) {
+	for _, l := range FindMissing(ParseItems(g.Spec.Config), now.Config) {
 		var no *pd.Refused
 		switch err := answers[l.Key]; {
 		case errors.Is(err, pd.ErrNotBootstrapped):

@@ -32,8 +32,8 @@ func (i Item) String() string {
 	return i.Key + " = " + string(text)
 }
 
-// Lack is an item that PD does not have as a file says.
-type Lack struct {
+// MissingItem is an item that PD does not have as a file says.
+type MissingItem struct {
 	Item
 	// Has is what PD shows instead, as JSON; empty if it shows nothing.
 	Has string
@@ -109,13 +109,13 @@ func mergeMaps[V any](a, b map[string]V) map[string]V {
 	return out
 }
 
-// FindLacks returns those of some items that PD does not have, by what it shows.
-func FindLacks(items []Item, shown map[string]string) []Lack {
-	var out []Lack
+// FindMissing returns those of some items that PD does not have, by what it shows.
+func FindMissing(items []Item, shown map[string]string) []MissingItem {
+	var out []MissingItem
 	for _, item := range items {
 		has, ok := shown[item.Key]
 		if send, same := compareItem(item, has, ok); !same {
-			out = append(out, Lack{Item: item, Has: has, Send: send})
+			out = append(out, MissingItem{Item: item, Has: has, Send: send})
 		}
 	}
 	return out

@@ -37,7 +37,7 @@ func TestPD21ItemsThatPDHasAlreadyAreNotSent(t *testing.T) {
 		"a key with dots":                     "replication.max-replicas = 3\n",
 		"an item that has none by its table":  "[replication-mode.dr-auto-sync]\nlabel-key = \"\"\n",
 	} {
-		t.Run(name, func(t *testing.T) { assert.Empty(t, persisted.FindLacks(persisted.ParseItems(file), shown())) })
+		t.Run(name, func(t *testing.T) { assert.Empty(t, persisted.FindMissing(persisted.ParseItems(file), shown())) })
 	}
 }
 
@@ -60,7 +60,7 @@ func TestPD21MissingItemsAreSentInTheFormatOfPD(t *testing.T) {
 		"[pd-server]\ndashboard-address = \"none\"\n":             {`pd-server.dashboard-address = "none"`, "none", `"http://a-0:2379"`},
 	} {
 		t.Run(want.text, func(t *testing.T) {
-			lacks := persisted.FindLacks(persisted.ParseItems(file), shown())
+			lacks := persisted.FindMissing(persisted.ParseItems(file), shown())
 			require.Len(t, lacks, 1)
 			assert.Equal(t, want.text, lacks[0].String())
 			assert.Equal(t, want.send, lacks[0].Send)

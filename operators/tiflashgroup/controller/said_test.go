@@ -130,7 +130,7 @@ func TestFL06AStoreThatNeverRunsCanBeRestarted(t *testing.T) {
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
 	s.WaitForMessage(g, v1alpha1.ReasonRecovering, "basic-tiflash-0 says \"Ready\" after its restart")
 	s.Edit(g, func() { g.Spec.ProxyConfig = "" })
-	require.Eventually(t, func() bool { return slices.Equal(s.StoppedInstances(), []string{"basic-tiflash-0", "basic-tiflash-0"}) }, stage.Patience, stage.Tick)
+	require.Eventually(t, func() bool { return slices.Equal(s.StoppedInstances(), []string{"basic-tiflash-0", "basic-tiflash-0"}) }, stage.StretchWait(stage.Patience), stage.Tick)
 	voices.say(s.Key("basic-tiflash-0"), statusport.Running)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Len(t, s.StoppedInstances(), 2, "the other one was not touched")

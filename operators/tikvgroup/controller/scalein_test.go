@@ -38,7 +38,7 @@ func offline(s *stage.Stage, want ...string) {
 			}
 		}
 		return err == nil && slices.Equal(want, have)
-	}, stage.Patience, stage.Tick, "Offline are %v", want)
+	}, stage.StretchWait(stage.Patience), stage.Tick, "Offline are %v", want)
 }
 
 // entomb has PD forget a store: it is a tombstone.
@@ -60,10 +60,10 @@ func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	scale(s, g, 3)
 	offline(s, "basic-tikv-3")
 	s.WaitForMessage(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tikv-3 (spec.replicas is 3) is Offline and has about 10 regions left")
-	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.Patience, stage.Tick, "PD knows that it goes: others may be disrupted")
+	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.StretchWait(stage.Patience), stage.Tick, "PD knows that it goes: others may be disrupted")
 	require.Eventually(t, func() bool {
 		return slices.Equal([]string{"evict " + id, "delete-store " + id, "stop-evicting " + id}, orders(s))
-	}, stage.Patience, stage.Tick, "%v", orders(s))
+	}, stage.StretchWait(stage.Patience), stage.Tick, "%v", orders(s))
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
 	assert.True(t, s.Instance("basic-tikv-3").Spec.Retire)
@@ -125,7 +125,7 @@ func TestKV05AScaleInCanBeCancelledUntilTheStoreHasLeft(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all := s.Instances()
 		return len(all) == 4 && !slices.ContainsFunc(all, func(i v1alpha1.Instance) bool { return i.UID == uid })
-	}, stage.Patience, stage.Tick, "it is replaced")
+	}, stage.StretchWait(stage.Patience), stage.Tick, "it is replaced")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }

@@ -10,9 +10,9 @@ import (
 // most is by how much a wait is stretched at most.
 const most = 4
 
-// stretchWait is a wait on a machine on which other processes want the processors too: so many
+// StretchWait is a wait on a machine on which other processes want the processors too: so many
 // times as long as processes wait for each of them. It stays as it is where that is unknown.
-func stretchWait(d time.Duration) time.Duration {
+func StretchWait(d time.Duration) time.Duration {
 	load, err := machine.Load()
 	if err != nil {
 		return d

@@ -261,7 +261,7 @@ func (s *Stage) StoreID(instance string) (id string) {
 			id = member.ID
 		}
 		return member != nil
-	}, stretchWait(Patience), Tick, "the store of %s", instance)
+	}, StretchWait(Patience), Tick, "the store of %s", instance)
 	return id
 }
 

@@ -106,7 +106,7 @@ func (s *Stage) Edit(o client.Object, change func()) {
 		change()
 		err = s.Client.Update(s.Context(), o)
 		return err == nil
-	}, stretchWait(Patience), Tick, "the edit is accepted: %v", &err)
+	}, StretchWait(Patience), Tick, "the edit is accepted: %v", &err)
 }
 
 // Follow hands every version of the objects of a kind to do, one after the

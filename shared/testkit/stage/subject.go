@@ -54,7 +54,7 @@ func (s Subject[T]) WaitForVerdict(d time.Duration, kind, want string) T {
 	require.EventuallyWithT(s, func(c *assert.CollectT) {
 		o = s.Get()
 		assert.Equal(c, want, Verdict(o, kind), "%s: %s", kind, Dump(o))
-	}, stretchWait(d), Tick)
+	}, StretchWait(d), Tick)
 	return o
 }
 
