@@ -60,9 +60,9 @@ func TestPD21AStoredItemIsSentToPDAndRestartsNoMember(t *testing.T) {
 // alone, and so is everything while PD's configuration is unknown.
 func TestPD21OnlyItemsThatDifferAreSentToPD(t *testing.T) {
 	for name, c := range map[string]struct {
-		spec   string
-		change func(*observation.Snapshot)
-		missing  int
+		spec    string
+		change  func(*observation.Snapshot)
+		missing int
 	}{
 		"a value that a user has changed in PD":      {eight, shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 1},
 		"not one that the spec does not name":        {"", shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 0},
