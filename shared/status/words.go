@@ -73,7 +73,7 @@ func (w *Words) waitForMember(instance *v1alpha1.Instance, differ bool) time.Dur
 	return w.wait(instance.UID+"/"+instance.Status.PodUID, differ, begun)
 }
 
-// wait returns for how long words of an object have to wait, so many times as long as any do;
+// wait returns for how long words of an object have to wait, a multiple of the usual delay;
 // differ says that nothing but these has changed.
 func (w *Words) wait(of types.UID, differ bool, times time.Duration) time.Duration {
 	if w == nil {

@@ -36,7 +36,7 @@ type Ask func(ctx context.Context, host string) (string, error)
 // process lives.
 type IsFinal func(state string) bool
 
-// Members remembers what the running members of groups on the move said of themselves.
+// Members remembers what the running members of groups that are changing said of themselves.
 // They are asked beside the reconciles, none of which waits for an answer: the group is
 // woken up when there is one. A process whose state is final is not asked again.
 type Members struct {

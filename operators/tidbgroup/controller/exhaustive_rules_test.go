@@ -219,7 +219,7 @@ func (j judgement) hasArrived() bool {
 }
 
 // unsaid: whatever is not as the spec says has a reason that is true, a line for a
-// person, and a time to look again.
+// user, and a time to look again.
 func (j judgement) unsaid(known []string) []string {
 	o := j.plan.Outcome
 	if o.Kind == step.KindDone {
