@@ -60,7 +60,7 @@ func (r *steps) updateServers(ctx context.Context, g *v1alpha1.TiDBGroup, s snap
 	}
 	r.recordUpgradeEvents(g, p)
 	if p.Registered != nil {
-		r.sweeper.Sweep(r.life, registry.Group{
+		r.collector.Collect(r.life, registry.Group{
 			Name: client.ObjectKeyFromObject(g), PD: types.NamespacedName{Namespace: g.Namespace, Name: g.PDGroupName()}, Members: p.Registered,
 		})
 	}
