@@ -65,7 +65,7 @@ func TestTheOperatorsOrders(t *testing.T) {
 		o.rules(t)
 		o.evictions(t)
 		o.removals(t)
-		o.silence(t)
+		o.loseStore(t)
 		o.members(t)
 	})
 }
@@ -136,8 +136,8 @@ func (o operator) removals(t *testing.T) {
 	refused(t, o.DeleteStore(ctx, "420"), http.StatusGone, "ErrStoreRemoved")
 }
 
-// silence is a store that dies, sooner Down than by default.
-func (o operator) silence(t *testing.T) {
+// loseStore has a store die, which is sooner Down than by default.
+func (o operator) loseStore(t *testing.T) {
 	ctx := t.Context()
 	regions, err := o.UnhealthyRegions(ctx)
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestTheOrdersOfAStoresPod(t *testing.T) {
 		o := operator{client, p}
 		within := 2 * time.Second
 		if p.isReal() {
-			within = patience
+			within = timeout
 			p.alive[1], p.alive[4], p.alive[5] = true, true, true
 		}
 		p.until(t, 0, "its leaders can go elsewhere", func() bool {
@@ -74,7 +74,7 @@ func TestTheOrdersOfAMembersPod(t *testing.T) {
 		p.lead(t, "pd-1")
 		p.follow(t, "pd-1", "pd-2", "pd-3")
 		stop := func(member string) error {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			return resign.Job{PD: p.b.URL(member), Name: member}.Stop(ctx)
 		}

@@ -273,13 +273,13 @@ func (p *play) pass(t *testing.T, d time.Duration) {
 }
 
 // until lets time pass until something holds. What stands in for PD has exactly d for
-// it, by its own clock; a real one may take that and some patience, and ends it sooner.
+// it, by its own clock; a real one may take that and somewhat longer, and ends it sooner.
 func (p *play) until(t *testing.T, d time.Duration, what string, holds func() bool) {
 	t.Helper()
 	if p.isReal() {
-		if !p.holdsWithin(t, d+patience, holds) {
+		if !p.holdsWithin(t, d+timeout, holds) {
 			_, _, body := p.call(t, http.MethodGet, "pd-1", "/pd/api/v1/stores", "")
-			require.Fail(t, "not within "+(d+patience).String(), "%s: %s", what, body)
+			require.Fail(t, "not within "+(d+timeout).String(), "%s: %s", what, body)
 		}
 		return
 	}
@@ -364,7 +364,7 @@ func (p *play) joined(t *testing.T, id uint64) {
 	})
 }
 
-// down waits until a store that fell silent is Down, and returns it as it was while it
+// down waits until a store that sends no heartbeat is Down, and returns it as it was while it
 // was Disconnected only. Half an hour is shortened for a real PD.
 func (p *play) down(t *testing.T, id uint64) storeBody {
 	t.Helper()
@@ -380,14 +380,14 @@ func (p *play) down(t *testing.T, id uint64) storeBody {
 		s := p.storeOf(t, id)
 		return s.Store.StateName == "Disconnected" && s.Status.Leaders == 0
 	})
-	silent := p.storeOf(t, id)
+	disconnected := p.storeOf(t, id)
 	if !p.isReal() {
 		p.run(t, after-time.Minute)
 		assert.Equal(t, "Disconnected", p.storeOf(t, id).Store.StateName)
 		after = time.Minute
 	}
 	p.until(t, after, "it is Down", func() bool { return p.storeOf(t, id).Store.StateName == "Down" })
-	return silent
+	return disconnected
 }
 
 func (p *play) add(t *testing.T, s model.StoreMeta) {

@@ -86,7 +86,7 @@ func scenario(t *testing.T, p *play) {
 
 	p.evictions(t)
 	p.removals(t)
-	p.silence(t)
+	p.loseStore(t)
 	p.leaders(t)
 	p.membership(t)
 	p.quorum(t)
@@ -128,8 +128,8 @@ func (p *play) removals(t *testing.T) {
 	p.rec(t, p.prefix("54-")...)
 }
 
-// silence is a store that is killed: first Disconnected, then Down.
-func (p *play) silence(t *testing.T) {
+// loseStore kills a store, which is first Disconnected, then Down.
+func (p *play) loseStore(t *testing.T) {
 	p.add(t, p.store(658, "4", "h4", "z2"))
 	p.joined(t, 658)
 	p.rec(t, p.prefix("60-")...)

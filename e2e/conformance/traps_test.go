@@ -42,7 +42,7 @@ func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
 			// The first calls may wait for what is not there any more.
 			got, _, _, err := p.try(t, http.MethodGet, "pd-2", "/pd/api/v1/members", "")
 			return err == nil && got == status
-		}, patience, 100*time.Millisecond)
+		}, timeout, 100*time.Millisecond)
 		p.ready(t, "pd-2", http.StatusOK)
 		for _, path := range []string{"/pd/api/v1/ping", "/pd/api/v1/health"} {
 			if p.skipsReal(t, path, asksLeader) {
@@ -93,15 +93,15 @@ func TestTrap03AStoreIsDownBeforeItsFirstHeartbeat(t *testing.T) {
 	})
 }
 
-func TestTrap04ASilentStoreIsDisconnectedLongBeforeItIsDown(t *testing.T) {
+func TestTrap04AStoreWithoutHeartbeatsIsDisconnectedLongBeforeItIsDown(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *play) {
 		p.leader(t, "pd-1", "")
 		p.up3(t)
-		silent := p.down(t, 5)
-		assert.Equal(t, "Disconnected", silent.Store.StateName)
-		assert.Zero(t, silent.Status.Leaders, "its leaders are gone long before it is Down")
-		assert.NotZero(t, silent.Status.Regions)
+		before := p.down(t, 5)
+		assert.Equal(t, "Disconnected", before.Store.StateName)
+		assert.Zero(t, before.Status.Leaders, "its leaders are gone long before it is Down")
+		assert.NotZero(t, before.Status.Regions)
 	})
 }
 

@@ -212,7 +212,7 @@ func (p *play) render() (corev1.PodTemplateSpec, error) {
 func (p *play) reconcile(seen observation.Snapshot) planning.Plan {
 	seen.Running, seen.RunningPending = p.members.Observe(p.own, seen.Instances)
 	if seen.RunningPending {
-		return planning.Plan{Outcome: step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "pending")}
+		return planning.Plan{Outcome: step.Wait("status port", settings.FirstAnswerTimeout, v1alpha1.ReasonConfigPending, "pending")}
 	}
 	judge := settings.Judge{Table: table(), Group: p.own, Policy: p.policy, Running: seen.Running, Now: p.Now}
 	template, err := p.render()

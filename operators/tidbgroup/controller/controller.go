@@ -33,9 +33,9 @@ import (
 // steps are those of the reconcile of a TiDBGroup.
 type steps struct {
 	operator.Env
-	servers *statusport.Servers
-	orders  *statusport.Orders
-	members *settings.Members
+	servers   *statusport.Servers
+	orders    *statusport.Orders
+	members   *settings.Members
 	collector *registry.Collector
 	// life is as long as the operator's: an order outlives its reconcile.
 	life context.Context
@@ -73,7 +73,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiDBGroup, snapshot, 
 		Observe:  r.observe,
 		Pending: func(s snapshot) step.Outcome {
 			if s.RunningPending {
-				return step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "servers are being asked")
+				return step.Wait("status port", settings.FirstAnswerTimeout, v1alpha1.ReasonConfigPending, "servers are being asked")
 			}
 			return step.Done()
 		},

@@ -93,7 +93,7 @@ const ownImage = "tidb-groups/tidbgroup-operator:v7"
 
 // registryTiming is how PD's list of servers is looked at, soon.
 func registryTiming() registry.Timing {
-	return registry.Timing{Between: stage.Tick, Timeout: stage.Patience, Call: stage.Patience}
+	return registry.Timing{Between: stage.Tick, Timeout: stage.Timeout, Call: stage.Timeout}
 }
 
 // dependencies creates both groups that TiDB waits for, Ready.

@@ -89,7 +89,7 @@ func (j judgement) back() []string {
 }
 
 // lacksPD reports whether nothing is known of PD.
-func (j judgement) lacksPD() bool { return j.has("silent") || j.has("no PD") }
+func (j judgement) lacksPD() bool { return j.has("no answer") || j.has("no PD") }
 
 func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Release }
 

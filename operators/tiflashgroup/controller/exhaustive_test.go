@@ -80,9 +80,9 @@ func allLives() []string {
 	return out
 }
 
-// patience is spec.failover.after where there is one; every member has been what it
+// failoverAfter is spec.failover.after where there is one; every member has been what it
 // is for longer, and so has one that is down been dead.
-const patience = 30 * time.Second
+const failoverAfter = 30 * time.Second
 
 // wish is an edit of the spec, or what the cluster is like around the group. The
 // wishes add and replace are for those that are dead.
@@ -163,11 +163,11 @@ func spaces() []space {
 		{"two stores", 2, slotsOf(allLives()...), []int32{0, 1, 2}, []int{0, 1, 2}, [][]string{nil}, []string{"free", "first"}},
 		{"three stores", 3, slotsOf("serves", "broken", "offline"), []int32{1, 2, 3}, []int{0, 2}, [][]string{nil}, []string{"free", "first", "lost"}},
 		{"two stores and all wishes", 2, slotsOf("serves", "broken", "drains", "deleted"), []int32{1, 2}, []int{1},
-			append(each("paused", "held", "suspended", "no PD", "silent", "no quorum", "rules off", "not its turn", "another's is down"),
-				[]string{"silent", "paused"}, []string{"silent", "suspended"}, []string{"no PD", "silent"}), []string{"free", "first", "another's", "lost"}},
+			append(each("paused", "held", "suspended", "no PD", "no answer", "no quorum", "rules off", "not its turn", "another's is down"),
+				[]string{"no answer", "paused"}, []string{"no answer", "suspended"}, []string{"no PD", "no answer"}), []string{"free", "first", "another's", "lost"}},
 		{"three stores and what is done about dead ones", 3, slotsOf("serves", "broken", "buried"), []int32{1, 2}, []int{0, 2}, failovers(), []string{"free", "first"}},
 		{"two stores, dead ones and all wishes", 2, slotsOf("serves", "broken", "restarts", "deleted", "buried"), []int32{1, 2}, []int{1},
-			failovers("paused", "held", "suspended", "silent", "no quorum", "rules off", "not its turn"), []string{"free", "first", "lost"}},
+			failovers("paused", "held", "suspended", "no answer", "no quorum", "rules off", "not its turn"), []string{"free", "first", "lost"}},
 	}
 }
 
@@ -279,7 +279,7 @@ func (b *scenery) group(w wish) *v1alpha1.TiFlashGroup {
 	}
 	g.Status.CurrentRevision = b.revisions["old"]
 	if policy := policies()[w.failover()]; policy != "" {
-		g.Spec.Failover = &v1alpha1.Failover{Policy: policy, After: &metav1.Duration{Duration: patience}}
+		g.Spec.Failover = &v1alpha1.Failover{Policy: policy, After: &metav1.Duration{Duration: failoverAfter}}
 		// The new version has served before, or no store would count as dead.
 		g.Status.CurrentRevision = b.revisions["new"]
 	}
@@ -328,7 +328,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, observation.Snapsh
 	if st.has("no PD") {
 		s.PDGroup, s.Groups = nil, s.Groups[1:]
 	}
-	if st.has("silent") {
+	if st.has("no answer") {
 		s.PD = pd.View{Err: errors.New("no answer")}
 	}
 	return g, s

@@ -67,7 +67,7 @@ func (p *play) say(host, state string) {
 }
 
 // FL-06, P9: a process that serves, or does not tell, is asked once, one that does not
-// serve yet is asked again, and silent ones hold nothing up for long.
+// serve yet is asked again, and unreachable ones hold nothing up for long.
 func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &play{states: map[string]string{"10.0.0.1": "Running", "10.0.0.2": "Idle", "10.0.0.4": "mute"}, asked: map[string]int{}}
@@ -87,7 +87,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		assert.Equal(t, "Idle", said["flash-1"].State)
 		assert.Empty(t, said["flash-2"].State)
 
-		<-time.After(statusports.Patience)
+		<-time.After(statusports.FirstAnswerTimeout)
 		synctest.Wait()
 		said, pending = m.Observe(key, all, openly)
 		assert.False(t, pending)
@@ -99,7 +99,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		for len(m.Answers()) > 0 {
 			<-m.Answers()
 		}
-		<-time.After(statusports.Patience)
+		<-time.After(statusports.FirstAnswerTimeout)
 		m.Observe(key, all, openly)
 		synctest.Wait()
 		assert.Empty(t, m.Answers(), "an answer that is the same wakes no group")
