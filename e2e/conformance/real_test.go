@@ -32,7 +32,7 @@ const timeout = time.Minute
 var realPDs = make(chan struct{}, 4)
 
 // againstReal runs a test against a real PD.
-func againstReal(t *testing.T, test func(t *testing.T, p *play)) {
+func againstReal(t *testing.T, test func(t *testing.T, p *scenarioRun)) {
 	t.Helper()
 	if os.Getenv(realEnv) != "real" {
 		t.Skip("a real PD is asked for by " + realEnv + "=real, as make conformance sets it")
@@ -46,7 +46,7 @@ func againstReal(t *testing.T, test func(t *testing.T, p *play)) {
 	defer func() { <-realPDs }()
 	b := newReal(t)
 	defer b.Close()
-	test(t, newPlay(b, nil))
+	test(t, newScenarioRun(b, nil))
 }
 
 // realPD is three processes of the built PD, and stores that have no data.

@@ -36,7 +36,7 @@ wait-region-split = false
 // shown from then on, and is not given twice, whichever member is asked.
 func TestStoredItemsOfAFile(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		p.follow(t, "pd-1", "pd-2")
 		p.up3(t)

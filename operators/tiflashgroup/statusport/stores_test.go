@@ -41,14 +41,14 @@ func stores(count int) []*v1alpha1.Instance {
 // openly is how stores are connected to without TLS.
 func openly(*v1alpha1.Instance) *tls.Config { return nil }
 
-// play are stores that answer as a test says.
-type play struct {
+// storeSimulation are stores that answer as a test says.
+type storeSimulation struct {
 	mu     sync.Mutex
 	states map[string]string // by host; "mute" does not answer
 	asked  map[string]int
 }
 
-func (p *play) ask(ctx context.Context, host string) (string, error) {
+func (p *storeSimulation) ask(ctx context.Context, host string) (string, error) {
 	p.mu.Lock()
 	p.asked[host]++
 	state := p.states[host]
@@ -60,7 +60,7 @@ func (p *play) ask(ctx context.Context, host string) (string, error) {
 	return state, nil
 }
 
-func (p *play) say(host, state string) {
+func (p *storeSimulation) say(host, state string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.states[host] = state
@@ -70,7 +70,7 @@ func (p *play) say(host, state string) {
 // serve yet is asked again, and unreachable ones hold nothing up for long.
 func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &play{states: map[string]string{"10.0.0.1": "Running", "10.0.0.2": "Idle", "10.0.0.4": "mute"}, asked: map[string]int{}}
+		p := &storeSimulation{states: map[string]string{"10.0.0.1": "Running", "10.0.0.2": "Idle", "10.0.0.4": "mute"}, asked: map[string]int{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		m := statusports.New(ctx, p.ask, statusport.IsFinal, time.Now)
