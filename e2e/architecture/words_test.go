@@ -164,7 +164,7 @@ func usesAcrossBreak(found func(line string) []string, line, next string) []stri
 	return slices.DeleteFunc(found(first[1]+" "+second[1]), func(word string) bool { return slices.Contains(alone, word) })
 }
 
-func TestRetiredPhrasesAreFoundAcrossTheLinesOfAComment(t *testing.T) {
+func TestRetiredWordsAreFoundAcrossTheLinesOfAComment(t *testing.T) {
 	found := usesOf([]string{"heir", "let go"})
 	for name, c := range map[string]struct {
 		line, next string

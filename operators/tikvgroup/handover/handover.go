@@ -25,10 +25,9 @@ const (
 const (
 	// poll is how often PD is asked, by default.
 	poll = 250 * time.Millisecond
-	// maxFailures is for how long PD may not answer before a store is stopped with its
-	// leaders, as so many times the time between two polls: 20 s by default. A PD whose
-	// leader is killed elects another one within about 16 s, and a drain may take it
-	// together with the store.
+	// maxFailures is for how many polls PD may not answer before a store is stopped with its
+	// leaders, 20 s by default. A PD whose leader is killed elects another one within about
+	// 16 s, and a drain may take it together with the store.
 	maxFailures = 80
 )
 
