@@ -79,12 +79,12 @@ func (c *Collector) Forget(group types.NamespacedName) {
 // run collects for a group until its members are those that it has collected for.
 func (c *Collector) run(ctx context.Context, g Group) {
 	for {
-		answered := c.collectStale(ctx, g)
+		err := c.collectStale(ctx, g)
 		c.mu.Lock()
 		next, wanted := c.groups[g.Name]
 		if ctx.Err() != nil || !wanted || next.hasSameMembers(g) {
 			delete(c.running, g.Name)
-			if !answered {
+			if err != nil {
 				// The group is reconciled when its PD is Ready again, and asks again.
 				delete(c.groups, g.Name)
 			}
@@ -97,8 +97,8 @@ func (c *Collector) run(ctx context.Context, g Group) {
 }
 
 // collectStale looks at the registrations of a group until none is left of a server that
-// has gone, or the timeout has passed. It reports whether PD answered in the end.
-func (c *Collector) collectStale(ctx context.Context, g Group) bool {
+// has gone, or the timeout has passed. It returns why PD did not answer in the end.
+func (c *Collector) collectStale(ctx context.Context, g Group) error {
 	var left []pd.Server
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, c.timing.Between, c.timing.Timeout, true, func(ctx context.Context) (bool, error) {
@@ -108,10 +108,10 @@ func (c *Collector) collectStale(ctx context.Context, g Group) bool {
 		return last == nil && len(left) == 0, nil
 	})
 	if err == nil || ctx.Err() != nil {
-		return true
+		return nil
 	}
 	log.FromContext(ctx).Info("registrations of TiDB servers that have left stay in PD's etcd", "group", g.Name, "servers", listAddresses(left), "reason", errors.Join(err, last).Error())
-	return last == nil
+	return last
 }
 
 // removeDead removes what was seen dead before and is so still, and returns what is left
