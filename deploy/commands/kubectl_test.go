@@ -169,11 +169,11 @@ func once(r *result) error {
 // run has kubectl do what it is told. One that watches is ended when it has printed
 // something.
 func (r *result) run() error {
-	watches, patience := slices.Contains(r.Ran, "-w"), 3*time.Minute // on a loaded machine
+	watches, timeout := slices.Contains(r.Ran, "-w"), 3*time.Minute // on a loaded machine
 	if watches {
-		patience = time.Minute
+		timeout = time.Minute
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Getenv(kubectlPath), r.Ran...) //nolint:gosec // a page of the repository
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv(kubeconfig))

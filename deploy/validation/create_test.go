@@ -95,7 +95,7 @@ func badInputs() []badInput {
 		{"more volumes than a node can attach", tiflash, one("spec.volumes", "["+strings.Repeat("{name: a, storage: 1Gi},", 17)+"]"), []string{"spec.volumes", "17", "at most 16"}},
 		{"a retention policy that Kubernetes does not know", pd, one("spec.persistentVolumeClaimRetentionPolicy", "{whenDeleted: Recycle}"), []string{"spec.persistentVolumeClaimRetentionPolicy.whenDeleted", "Recycle", `"Retain", "Delete"`}},
 
-		{"a duration that no clock bears, which would silence every operator that reads it", pd, one("spec.replaceAfter", "9999999999h"), []string{"spec.replaceAfter", "9999999999h", "should match"}},
+		{"a duration that no clock bears, which would stop every operator that reads it", pd, one("spec.replaceAfter", "9999999999h"), []string{"spec.replaceAfter", "9999999999h", "should match"}},
 		{"a window's duration that no clock bears", tiflash, one("spec.disruption", "{windows: [{schedule: 0 3 * * *, duration: 99999h99999h99999h99999h99999h}]}"), []string{"spec.disruption.windows[0].duration", "should match"}},
 		{"a time until a store counts as dead that is no duration", tikv, one("spec.failover", "{after: soon}"), []string{"spec.failover.after", "soon", "should match"}},
 		{"a failover policy that does not exist", tiflash, one("spec.failover", "{policy: Panic}"), []string{"spec.failover.policy", "Panic", `"None", "Add", "Replace"`}},

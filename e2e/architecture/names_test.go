@@ -21,7 +21,7 @@ func questions() []string {
 
 // knownNames are of one word that everybody knows, or of an interface that is not ours.
 func knownNames() []string {
-	return []string{"main", "init", "run", "parse", "Equal", "Enabled", "NeedLeaderElection", "Pause", "sweep"}
+	return []string{"main", "init", "run", "parse", "Equal", "Enabled", "NeedLeaderElection", "Pause"}
 }
 
 // A function is named by a verb and its object, one that reports whether something is so by a

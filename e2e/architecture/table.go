@@ -34,7 +34,7 @@ func importTable() []module {
 				"github.com/go-logr/logr",               // controller-runtime's own logging interface
 				"github.com/pelletier/go-toml/v2",
 				"github.com/pingcap/kvproto", // types of PD's client
-				"github.com/pingcap/log",     // the logger of PD's client, to be silenced
+				"github.com/pingcap/log",     // the logger of PD's client, which is turned off
 				"github.com/prometheus/client_golang",
 				"github.com/robfig/cron/v3",   // maintenance windows
 				"github.com/stretchr/testify", // testkit

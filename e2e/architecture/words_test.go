@@ -47,9 +47,12 @@ func retired() map[string]string {
 		"on its way out":   "leaving",
 		"on their way out": "leaving",
 		"parting":          "leaving",
+		"patience":         "timeout, delay, period, or limit of failures",
 		"readmit":          "restore leaders",
 		"resident":         "member, or InstanceDiff",
 		"shun":             "keep leaders off",
+		"silence":          "outage, or no answer",
+		"silent":           "unreachable, or does not answer",
 		"somebody":         "another owner, or a user",
 		"spare":            "not serving, or surplus",
 		"survey":           "compare",
@@ -86,7 +89,10 @@ func (t text) holds(path string) bool {
 }
 
 // names are those of scenarios, mutants and files, and words of others: they are not our prose.
-var names = regexp.MustCompile(`[A-Za-z0-9]+(-[A-Za-z0-9]+)+|http\.NoBody|No victims found`)
+var names = regexp.MustCompile(`[A-Za-z0-9]+(-[A-Za-z0-9]+)+|http\.NoBody|No victims found|Silence(Usage|Errors)`)
+
+// comment is a line that is nothing but one, with its text.
+var comment = regexp.MustCompile(`^\s*(?://|#|--)\s*(.*)$`)
 
 // A word of our own for something that has a name makes the reader learn it twice.
 func TestRetiredWordsStayAway(t *testing.T) {
@@ -106,10 +112,13 @@ func TestRetiredWordsStayAway(t *testing.T) {
 			}
 			files++
 			content, err := os.ReadFile(path) //nolint:gosec // a file of the repository
+			last := ""
 			for n, line := range strings.Split(string(content), "\n") {
-				for _, word := range found(names.ReplaceAllString(line, "-")) {
+				line = names.ReplaceAllString(line, "-")
+				for _, word := range append(found(line), usesAcrossBreak(found, last, line)...) {
 					assert.Fail(t, "retired word", "%s:%d says %q: say %q: %s", name, n+1, word, words[word], strings.TrimSpace(line))
 				}
+				last = line
 			}
 			return err
 		}))
@@ -137,11 +146,38 @@ func usesOf(words []string) func(line string) []string {
 	return func(line string) []string {
 		var out []string
 		for _, pattern := range patterns {
-			if m := pattern.FindStringSubmatch(line); m != nil {
+			for _, m := range pattern.FindAllStringSubmatch(line, -1) {
 				out = append(out, said[strings.ToLower(strings.ReplaceAll(m[1], " ", ""))])
 			}
 		}
 		return out
+	}
+}
+
+// usesAcrossBreak returns what found finds in two lines of a comment only when they are joined.
+func usesAcrossBreak(found func(line string) []string, line, next string) []string {
+	first, second := comment.FindStringSubmatch(line), comment.FindStringSubmatch(next)
+	if first == nil || second == nil {
+		return nil
+	}
+	alone := append(found(first[1]), found(second[1])...)
+	return slices.DeleteFunc(found(first[1]+" "+second[1]), func(word string) bool { return slices.Contains(alone, word) })
+}
+
+func TestRetiredWordsAreFoundAcrossTheLinesOfAComment(t *testing.T) {
+	found := usesOf([]string{"heir", "let go"})
+	for name, c := range map[string]struct {
+		line, next string
+		want       []string
+	}{
+		"of Go":              {"\t// A member is let", "\t// go when it has left.", []string{"let go"}},
+		"of YAML":            {"  # A member is let", "  # go when it has left.", []string{"let go"}},
+		"a word of one line": {"// The heir of", "// a member is made.", nil},
+		"a comment and code": {"// A member is let", "go run()", nil},
+		"code and a comment": {"is := let", "// go when it has left.", nil},
+		"two paragraphs":     {"// A member is let", "//", nil},
+	} {
+		assert.ElementsMatch(t, c.want, usesAcrossBreak(found, c.line, c.next), name)
 	}
 }
 

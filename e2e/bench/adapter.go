@@ -83,7 +83,7 @@ const (
 )
 
 // adapterControllers are what an adapter may have run. All others run for all, or would do what
-// a rig does itself: it binds claims and runs pods, and the kubelets of its nodes are silent.
+// a rig does itself: it binds claims and runs pods, and the kubelets of its nodes report nothing.
 func adapterControllers() []string {
 	return []string{
 		"cronjob-controller", "daemonset-controller", "deployment-controller", "endpoints-controller", "endpointslice-controller",

@@ -58,14 +58,14 @@ const foreignTime = time.Second
 
 // deadline bounds a whole run of the case.
 func (c Case) deadline() time.Duration {
-	return rig.Patience + time.Duration(c.Clusters)*clusterTime + c.Idle + time.Duration(c.Foreign)*foreignTime + 2*time.Duration(c.Clusters*c.Stores)*storeTime
+	return rig.Timeout + time.Duration(c.Clusters)*clusterTime + c.Idle + time.Duration(c.Foreign)*foreignTime + 2*time.Duration(c.Clusters*c.Stores)*storeTime
 }
 
-// options are those of a rig in which a case is measured: with the operators' own patience, and
+// options are those of a rig in which a case is measured: with the operators' own delay of messages, and
 // no watcher that judges each version.
 func (c Case) options(name string) rig.Options {
 	out := rig.Options{
-		Name: name, ClusterWide: true, Unjudged: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience,
+		Name: name, ClusterWide: true, Unjudged: true, Delays: rig.Delays{Ready: ready}, MessageDelay: status.MessageDelay,
 	}
 	if c.Stores > 0 {
 		out.Nodes, out.Database = zoneNodes, scenario.Database{Speed: 20, Regions: c.Stores}
@@ -174,12 +174,12 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 // checkObserved adds to how a run with so many clusters ended what should not have been.
 func checkObserved(err error, seen scenario.Observed, clusters int) error {
 	err = errors.Join(err, observedError(seen))
-	births := 0
-	for _, n := range seen.Births {
-		births += n
+	bootstraps := 0
+	for _, n := range seen.Bootstraps {
+		bootstraps += n
 	}
-	if err == nil && births != clusters {
-		err = fmt.Errorf("%d cluster IDs were born for %d clusters", births, clusters)
+	if err == nil && bootstraps != clusters {
+		err = fmt.Errorf("%d PD clusters were bootstrapped, not %d", bootstraps, clusters)
 	}
 	return err
 }

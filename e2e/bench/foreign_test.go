@@ -86,7 +86,7 @@ func (s *searched) Read(into []byte) (int, error) {
 func TestForeignObjectsReachNoOperator(t *testing.T) {
 	seen := &received{words: []string{foreignName, "c0-tikv-0"}, found: map[string]map[string]bool{}}
 	c := Case{Clusters: 1, TLS: true, Foreign: 2 * foreignNamespaces}
-	r := rig.New(t, plane, rig.Options{ClusterWide: true, Silence: rig.Patience, Reach: seen.reach})
+	r := rig.New(t, plane, rig.Options{ClusterWide: true, ReasonDeadline: rig.Timeout, Reach: seen.reach})
 	require.NoError(t, fillForeign(t.Context(), plane, r.Namespace(), c.Foreign))
 	r.Start(rig.Operators()...)
 	require.NoError(t, bringUp(t.Context(), r.Rig, c))

@@ -18,7 +18,7 @@ import (
 
 // afterwards is for how long what a wave still writes is counted as its own: words of a status
 // wait, and then there is nothing left.
-const afterwards = 2 * status.Patience
+const afterwards = 2 * status.MessageDelay
 
 // Growth tells what clusters cost among those that are there already.
 type Growth struct {
@@ -134,12 +134,12 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 
 // mergeObserved is what was seen in several rigs.
 func mergeObserved(rigs []*rig.Rig) scenario.Observed {
-	out := scenario.Observed{Births: map[string]int{}}
+	out := scenario.Observed{Bootstraps: map[string]int{}}
 	for _, r := range rigs {
 		seen := r.Observed()
 		out.Alarms, out.Violations = append(out.Alarms, seen.Alarms...), append(out.Violations, seen.Violations...)
-		for name, births := range seen.Births {
-			out.Births[name] += births
+		for name, bootstraps := range seen.Bootstraps {
+			out.Bootstraps[name] += bootstraps
 		}
 	}
 	return out

@@ -81,7 +81,7 @@ func (m Measured) String() string {
 // MeasureOperations starts one cluster and measures what is done to it, one operation after the
 // other. Each begins when nothing has been written for a while, and ends so.
 func MeasureOperations(ctx context.Context, plane *controlplane.ControlPlane, c Case) (out []Measured, err error) {
-	ctx, cancel := context.WithTimeout(ctx, rig.Patience+clusterTime+time.Duration(len(listActs()))*operationTime)
+	ctx, cancel := context.WithTimeout(ctx, rig.Timeout+clusterTime+time.Duration(len(listActs()))*operationTime)
 	defer cancel()
 	options := c.options("operations")
 	options.Database = scenario.Database{Speed: 20, Regions: operationRegions}

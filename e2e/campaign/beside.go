@@ -64,7 +64,7 @@ func (c *campaign) openBeside(ctx context.Context, story scenario.Scenario, want
 	ctx, cancel := context.WithCancel(ctx)
 	b := &beside{want: want, allowed: map[string]bool{}, cancel: cancel}
 	hostile, err := rig.Open(ctx, c.plane, rig.Options{
-		Name: "hostile", Silence: silence, Relist: relist, Database: scenario.Database{Speed: 20, Regions: 6},
+		Name: "hostile", ReasonDeadline: reasonDeadline, Relist: relist, Database: scenario.Database{Speed: 20, Regions: 6},
 		Tolerate: []model.AlarmKind{model.LostPDMajority, model.LostRegionMajority, model.SecondClusterID, model.TwoClusters, model.LostData}, // its own PD lies
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *campaign) openBeside(ctx context.Context, story scenario.Scenario, want
 	b.front.elsewhere = b.trap.address
 	b.written = &written{}
 	b.target, err = rig.Open(ctx, c.plane, rig.Options{
-		Silence: silence, Relist: relist, Neighbours: []*rig.Rig{hostile}, Dial: b.front.dial,
+		ReasonDeadline: reasonDeadline, Relist: relist, Neighbours: []*rig.Rig{hostile}, Dial: b.front.dial,
 		Reach: func(operator string, config *rest.Config) { config.Wrap(b.written.wrap(operator)) },
 	}.For(story))
 	if err != nil {

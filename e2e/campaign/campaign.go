@@ -170,12 +170,12 @@ func (c *campaign) attempts(name string, want *Reference, schemas map[string]*sc
 }
 
 // prepareScenario returns a scenario as campaigns run it: in its own namespace, so that
-// several can run at once; with patience, for the campaign counts the time; and
+// several can run at once; with a long timeout, for the campaign counts the time; and
 // without the pauses in which nothing may happen, for which a campaign waits
 // in its own way.
 func prepareScenario(s scenario.Scenario) scenario.Scenario {
 	s.Options.ClusterWide = false
-	s.Patience = metav1.Duration{Duration: time.Hour}
+	s.Timeout = metav1.Duration{Duration: time.Hour}
 	s.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(step scenario.Step) bool { return step.Idle != nil })
 	return s
 }
@@ -275,9 +275,9 @@ func (c *campaign) undisturbed(ctx context.Context, story scenario.Scenario) (Re
 	if err != nil {
 		return Reference{}, err
 	}
-	patience, cancel := withRunningTimeout(ctx, 2*bound, fmt.Errorf("not within %s", 2*bound))
+	timed, cancel := withRunningTimeout(ctx, 2*bound, fmt.Errorf("not within %s", 2*bound))
 	defer cancel()
-	result, err := scenario.Run(patience, s, story)
+	result, err := scenario.Run(timed, s, story)
 	if err == nil {
 		err = result.Bad()
 	}
@@ -285,7 +285,7 @@ func (c *campaign) undisturbed(ctx context.Context, story scenario.Scenario) (Re
 		err = s.settle(ctx)
 	}
 	out := Reference{
-		Outcome: result.Outcome, Restarts: result.Restarts, Births: result.Births,
+		Outcome: result.Outcome, Restarts: result.Restarts, Bootstraps: result.Bootstraps,
 		Writes: s.injector.Writes(), Events: s.injector.Events(), Took: result.Took,
 	}
 	if err != nil && c.options.Verbose {

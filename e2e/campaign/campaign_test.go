@@ -177,7 +177,7 @@ func TestARelaxedScenarioAllowsRestarts(t *testing.T) {
 	for _, step := range relaxScenario(story).Steps {
 		if step.Expect != nil {
 			assert.Nil(t, step.Expect.Restarts)
-			assert.NotNil(t, step.Expect.Births)
+			assert.NotNil(t, step.Expect.Bootstraps)
 		}
 	}
 	again, err := scenario.Find("initial-members")
@@ -186,12 +186,12 @@ func TestARelaxedScenarioAllowsRestarts(t *testing.T) {
 }
 
 func TestUndisturbedRunsMustNotDiffer(t *testing.T) {
-	one := Reference{Births: map[string]int{"a": 1}, Writes: []faults.Write{{Name: "a", Nth: 1}}, Took: time.Second}
-	other := Reference{Births: map[string]int{"a": 1}, Writes: []faults.Write{{Name: "a", Nth: 1}, {Name: "a", Nth: 2}}, Took: 2 * time.Second}
+	one := Reference{Bootstraps: map[string]int{"a": 1}, Writes: []faults.Write{{Name: "a", Nth: 1}}, Took: time.Second}
+	other := Reference{Bootstraps: map[string]int{"a": 1}, Writes: []faults.Write{{Name: "a", Nth: 1}, {Name: "a", Nth: 2}}, Took: 2 * time.Second}
 	require.NoError(t, one.merge(other))
 	assert.Len(t, one.Writes, 2)
 	assert.Equal(t, 2*time.Second, one.Took)
-	other.Births = map[string]int{"a": 2}
+	other.Bootstraps = map[string]int{"a": 2}
 	assert.Error(t, one.merge(other))
 }
 

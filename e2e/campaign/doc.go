@@ -3,7 +3,7 @@
 // point at which something can go wrong, and runs the scenario again for each
 // of them. An attempt fails when anything but time differs from the undisturbed
 // run: the objects at the end, how often a pod was replaced, how many PD
-// clusters were born; and when an alarm is raised, an invariant breaks, it does
+// clusters were bootstrapped; and when an alarm is raised, an invariant breaks, it does
 // not arrive in bounded time, or does not come to rest.
 //
 //	CRASH    an operator dies right after a write, and starts again; or all do

@@ -130,7 +130,7 @@ func (h *hostiles) comesUp(ctx context.Context, given answer) (bool, []Finding, 
 	}
 	findings := w.outcome(before, worked)
 	met := w.front.met() > 0
-	for _, difference := range (scenario.Result{Restarts: scenario.CountRestarts(w.target.Observed().UIDs), Births: w.target.Observed().Births, Outcome: h.want.Outcome}).Differences(h.want.result()) {
+	for _, difference := range (scenario.Result{Restarts: scenario.CountRestarts(w.target.Observed().UIDs), Bootstraps: w.target.Observed().Bootstraps, Outcome: h.want.Outcome}).Differences(h.want.result()) {
 		findings = append(findings, Finding{Promise: "P12", What: difference})
 	}
 	h.describe(w, findings)

@@ -17,9 +17,9 @@ const (
 	// bound is how long anything may take to heal: the operators' own deadlines
 	// are a minute.
 	bound = 100 * time.Second
-	// silence is how long an operator may say nothing about a change. The 5 s
+	// reasonDeadline is how long an operator may say nothing about a change. The 5 s
 	// of P11 are for operators that are told of it.
-	silence = bound
+	reasonDeadline = bound
 	// relist is how often the operators' caches are filled again, which heals what
 	// a lost event has left; by default they are every ten minutes.
 	relist = 30 * time.Second
@@ -76,10 +76,10 @@ func (s *stage) judge(ctx context.Context, err error, want *Reference) []Finding
 		note("P5", "%v", err)
 	}
 	seen := s.Observed()
-	now := scenario.Result{Restarts: scenario.CountRestarts(seen.UIDs), Births: seen.Births, Outcome: want.Outcome}
+	now := scenario.Result{Restarts: scenario.CountRestarts(seen.UIDs), Bootstraps: seen.Bootstraps, Outcome: want.Outcome}
 	for _, difference := range now.Differences(want.result()) {
 		promise := "P6"
-		if strings.HasPrefix(difference, "PD clusters born") {
+		if strings.HasPrefix(difference, "PD clusters bootstrapped") {
 			promise = "P2"
 		}
 		note(promise, "%s", difference)

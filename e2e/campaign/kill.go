@@ -64,7 +64,7 @@ func relaxScenario(s scenario.Scenario) scenario.Scenario {
 	s.Steps = slices.Clone(s.Steps)
 	for i, step := range s.Steps {
 		if step.Expect != nil {
-			expect := scenario.Expect{Births: step.Expect.Births, ClaimsKept: step.Expect.ClaimsKept}
+			expect := scenario.Expect{Bootstraps: step.Expect.Bootstraps, ClaimsKept: step.Expect.ClaimsKept}
 			s.Steps[i].Expect = &expect
 		}
 	}

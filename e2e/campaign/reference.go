@@ -20,10 +20,10 @@ import (
 
 // Reference is what comes of a scenario when nothing goes wrong.
 type Reference struct {
-	// Outcome, Restarts and Births as in scenario.Result.
-	Outcome  []scenario.Object `json:"outcome"`
-	Restarts map[string]int    `json:"restarts"`
-	Births   map[string]int    `json:"births"`
+	// Outcome, Restarts and Bootstraps as in scenario.Result.
+	Outcome    []scenario.Object `json:"outcome"`
+	Restarts   map[string]int    `json:"restarts"`
+	Bootstraps map[string]int    `json:"bootstraps"`
 	// Writes and Events are the points at which something can go wrong.
 	Writes []faults.Write `json:"writes"`
 	Events []faults.Event `json:"events"`
@@ -36,7 +36,7 @@ type Reference struct {
 
 // result returns the reference in the form that results are compared with.
 func (r Reference) result() scenario.Result {
-	return scenario.Result{Outcome: r.Outcome, Restarts: r.Restarts, Births: r.Births}
+	return scenario.Result{Outcome: r.Outcome, Restarts: r.Restarts, Bootstraps: r.Bootstraps}
 }
 
 // points returns the attempts of a campaign that the reference gives rise to.

@@ -43,7 +43,7 @@ func openStage(ctx context.Context, plane *controlplane.ControlPlane, s scenario
 	out.injector = faults.New(fault, out.crashed, out.meanwhile)
 	var err error
 	out.Rig, err = rig.Open(ctx, plane, rig.Options{
-		Silence: silence, Relist: relist,
+		ReasonDeadline: reasonDeadline, Relist: relist,
 		Reach: func(operator string, config *rest.Config) { config.Wrap(out.injector.Wrap(operator)) },
 	}.For(s))
 	return out, err

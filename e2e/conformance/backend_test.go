@@ -48,21 +48,21 @@ type backend interface {
 
 // each runs a test against everything that stands in for PD, and against a real one if
 // that is asked for.
-func each(t *testing.T, test func(t *testing.T, p *play)) {
+func each(t *testing.T, test func(t *testing.T, p *scenarioRun)) {
 	t.Helper()
 	t.Run("the PD stand-in over a real etcd", func(t *testing.T) {
 		t.Parallel()
 		clock := model.NewManualClock(time.Now())
 		b := newStandin(t, clock)
 		defer b.Close()
-		test(t, newPlay(b, clock))
+		test(t, newScenarioRun(b, clock))
 	})
 	t.Run("the simulation in process", func(t *testing.T) {
 		t.Parallel()
 		clock := model.NewManualClock(time.Now())
 		b := newSim(t, clock)
 		defer b.Close()
-		test(t, newPlay(b, clock))
+		test(t, newScenarioRun(b, clock))
 	})
 	t.Run("a real PD", func(t *testing.T) { againstReal(t, test) })
 }

@@ -20,7 +20,7 @@ import (
 // operator is the operators' client of a PD that the test plays.
 type operator struct {
 	pd.Client
-	play *play
+	run *scenarioRun
 }
 
 // view asks PD.
@@ -52,7 +52,7 @@ func refused(t *testing.T, err error, status int, text string) {
 // client that they use, and sees what comes of it.
 func TestTheOperatorsOrders(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		client, err := pdclient.NewDialer(p.b.URL("pd-1"))(types.NamespacedName{Namespace: "default", Name: "basic-pd"})
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
@@ -65,7 +65,7 @@ func TestTheOperatorsOrders(t *testing.T) {
 		o.rules(t)
 		o.evictions(t)
 		o.removals(t)
-		o.silence(t)
+		o.loseStore(t)
 		o.members(t)
 	})
 }
@@ -87,7 +87,7 @@ func (o operator) rules(t *testing.T) {
 	standard := []pd.Rule{{Group: "pd", ID: "default", Role: "voter", Count: 3, LocationLabels: []string{"zone", "host"}}}
 	assert.Equal(t, standard, o.view(t).Rules)
 	require.NoError(t, o.SetConfig(ctx, map[string]any{"replication.enable-placement-rules": "false"}))
-	o.play.expect(t, http.StatusPreconditionFailed, http.MethodGet, "pd-1", "/pd/api/v1/config/rules", "")
+	o.run.expect(t, http.StatusPreconditionFailed, http.MethodGet, "pd-1", "/pd/api/v1/config/rules", "")
 	v := o.view(t)
 	assert.False(t, v.PlacementRules)
 	assert.Empty(t, v.Rules)
@@ -104,7 +104,7 @@ func (o operator) evictions(t *testing.T) {
 		assert.Equal(t, []string{"4"}, o.view(t).EvictLeader)
 	}
 	refused(t, o.EvictLeaders(ctx, "77"), http.StatusInternalServerError, "store 77 not found")
-	o.play.until(t, 10*time.Second, "leaders go", func() bool { return o.store(t, "4").Leaders == 0 })
+	o.run.until(t, 10*time.Second, "leaders go", func() bool { return o.store(t, "4").Leaders == 0 })
 	assert.NotZero(t, o.store(t, "4").Regions)
 	for range 2 {
 		require.NoError(t, o.StopEvictingLeaders(ctx, "4"))
@@ -125,9 +125,9 @@ func (o operator) removals(t *testing.T) {
 		assert.Equal(t, pd.StateUp, o.store(t, "420").State)
 	}
 	require.NoError(t, o.DeleteStore(ctx, "420"))
-	o.play.alive[420] = false
+	o.run.alive[420] = false
 	before := o.view(t)
-	o.play.until(t, 2*time.Minute, "a tombstone is not listed", func() bool {
+	o.run.until(t, 2*time.Minute, "a tombstone is not listed", func() bool {
 		_, listed := o.view(t).Store("420")
 		return !listed
 	})
@@ -136,15 +136,15 @@ func (o operator) removals(t *testing.T) {
 	refused(t, o.DeleteStore(ctx, "420"), http.StatusGone, "ErrStoreRemoved")
 }
 
-// silence is a store that dies, sooner Down than by default.
-func (o operator) silence(t *testing.T) {
+// loseStore has a store die, which is sooner Down than by default.
+func (o operator) loseStore(t *testing.T) {
 	ctx := t.Context()
 	regions, err := o.UnhealthyRegions(ctx)
 	require.NoError(t, err)
 	assert.Empty(t, regions)
 	require.NoError(t, o.SetConfig(ctx, map[string]any{"schedule.max-store-down-time": "1m"}))
-	o.play.alive[5] = false
-	o.play.until(t, 65*time.Second, "it is Down, and leaders tell of its peers", func() bool {
+	o.run.alive[5] = false
+	o.run.until(t, 65*time.Second, "it is Down, and leaders tell of its peers", func() bool {
 		s := o.store(t, "5")
 		regions, err = o.UnhealthyRegions(ctx)
 		require.NoError(t, err)
@@ -158,8 +158,8 @@ func (o operator) silence(t *testing.T) {
 			assert.Equal(t, pd.Peer{StoreID: peer.StoreID, Voter: true, Down: peer.StoreID == "5"}, peer)
 		}
 	}
-	o.play.alive[5] = true
-	o.play.run(t, 10*time.Second)
+	o.run.alive[5] = true
+	o.run.run(t, 10*time.Second)
 }
 
 func (o operator) members(t *testing.T) {
@@ -182,7 +182,7 @@ func (o operator) members(t *testing.T) {
 		var refusal *pd.Refused
 		if errors.As(err, &refusal) {
 			// It may have happened and be answered by etcd's client with a failure.
-			return o.play.isReal() && strings.Contains(refusal.Body, "member not found")
+			return o.run.isReal() && strings.Contains(refusal.Body, "member not found")
 		}
 		assert.NoError(t, err)
 		return err == nil

@@ -92,14 +92,14 @@ func TestSEC01ARealPDLetsMembersOfAnAllowedNameConnect(t *testing.T) {
 	for n, name := range memberNames {
 		good.run(name, map[bool]string{true: demands}[n > 0])
 	}
-	require.Eventually(t, func() bool { return good.healthy(t, shown) == len(memberNames) }, patience, 100*time.Millisecond,
+	require.Eventually(t, func() bool { return good.healthy(t, shown) == len(memberNames) }, timeout, 100*time.Millisecond,
 		"members with the demand and without it know each other, and clients of the client port need no name")
 
 	bad := newPDCluster(t, ca, "members", "members", "stranger")
 	for n, name := range memberNames {
 		bad.run(name, map[bool]string{true: demands}[n < len(memberNames)-1])
 	}
-	require.Eventually(t, func() bool { return bad.healthy(t, shown) == len(memberNames)-1 }, patience, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return bad.healthy(t, shown) == len(memberNames)-1 }, timeout, 100*time.Millisecond)
 	assert.Never(t, func() bool { return bad.healthy(t, shown) == len(memberNames) }, 5*time.Second, 500*time.Millisecond, "the one of another name is refused")
 }
 
@@ -121,7 +121,7 @@ func TestSEC01ARealTiDBLetsAllowedNamesConnect(t *testing.T) {
 		_, err := server.settings(t, connecting(t, shows))
 		return err
 	}
-	require.Eventually(t, func() bool { err = ask(client); return err == nil }, 2*patience, 200*time.Millisecond, "%v", err)
+	require.Eventually(t, func() bool { err = ask(client); return err == nil }, 2*timeout, 200*time.Millisecond, "%v", err)
 	require.NoError(t, ask(inside))
 	require.Error(t, ask(stranger), "the same CA has signed it")
 }

@@ -76,7 +76,7 @@ var (
 // diff lists in words what differs between a recorded value and one that was got.
 type diff struct {
 	found []string
-	play  *play
+	run   *scenarioRun
 }
 
 func (d *diff) add(path, format string, args ...any) {
@@ -87,7 +87,7 @@ func (d *diff) add(path, format string, args ...any) {
 func (d *diff) text(s string) string {
 	s = clientURL.ReplaceAllString(s, "client:pd-$1")
 	for _, name := range memberNames {
-		s = strings.ReplaceAll(s, d.play.b.URL(name), "client:"+name)
+		s = strings.ReplaceAll(s, d.run.b.URL(name), "client:"+name)
 	}
 	return bigNumber.ReplaceAllString(s, "ID")
 }
@@ -276,8 +276,8 @@ func (r recording) recordedBody() []byte {
 var headers = []string{"Content-Type", "Tidb-Error-Code", "Location", "X-Content-Type-Options", "Access-Control-Allow-Origin"}
 
 // compare says in words what differs; nothing means that the answers agree.
-func compare(p *play, r recording, status int, header map[string]string, body []byte) []string {
-	d := &diff{play: p}
+func compare(p *scenarioRun, r recording, status int, header map[string]string, body []byte) []string {
+	d := &diff{run: p}
 	if status != r.Response.Status {
 		d.add("status", "want %d, got %d", r.Response.Status, status)
 	}

@@ -21,7 +21,7 @@ import (
 // comes of them is what the operators see.
 func TestTheOrdersOfAStoresPod(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		stores := []model.StoreMeta{{ID: 1, Address: "b-0:20160", Version: "8.5.7"}, {ID: 4, Address: "b-1:20160", Version: "8.5.7"}, {ID: 5, Address: "b-2:20160", Version: "8.5.7"}}
 		p.b.Bootstrap(t, stores[0])
@@ -35,7 +35,7 @@ func TestTheOrdersOfAStoresPod(t *testing.T) {
 		o := operator{client, p}
 		within := 2 * time.Second
 		if p.isReal() {
-			within = patience
+			within = timeout
 			p.alive[1], p.alive[4], p.alive[5] = true, true, true
 		}
 		p.until(t, 0, "its leaders can go elsewhere", func() bool {
@@ -70,11 +70,11 @@ func TestTheOrdersOfAStoresPod(t *testing.T) {
 // The program in the pods of PD speaks to its own member.
 func TestTheOrdersOfAMembersPod(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		p.follow(t, "pd-1", "pd-2", "pd-3")
 		stop := func(member string) error {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			return resign.Job{PD: p.b.URL(member), Name: member}.Stop(ctx)
 		}

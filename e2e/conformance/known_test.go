@@ -60,7 +60,7 @@ func strange(recording string, found []string, met map[int]bool) []string {
 
 // withoutUnknown drops the elements of a recorded list that a real PD does not have.
 func (d *diff) withoutUnknown(want []any) []any {
-	if !d.play.isReal() {
+	if !d.run.isReal() {
 		return want
 	}
 	return slices.DeleteFunc(slices.Clone(want), func(v any) bool {
@@ -74,7 +74,7 @@ func (d *diff) withoutUnknown(want []any) []any {
 }
 
 // skipsReal shows a step that a real PD cannot be held to as a skipped test, and reports whether it did.
-func (p *play) skipsReal(t *testing.T, step, why string) bool {
+func (p *scenarioRun) skipsReal(t *testing.T, step, why string) bool {
 	t.Helper()
 	if !p.isReal() {
 		return false
@@ -91,7 +91,7 @@ const asksLeader = "PD of April 2024 passes every call of /pd/api/v1 on to the l
 const noReady = "PD of April 2024 has no /pd/api/v2/ready"
 
 // ready asks a member whether it is ready.
-func (p *play) ready(t *testing.T, member string, want int) {
+func (p *scenarioRun) ready(t *testing.T, member string, want int) {
 	t.Helper()
 	if !p.skipsReal(t, "ready of "+member, noReady) {
 		p.expect(t, want, http.MethodGet, member, "/pd/api/v2/ready", "")

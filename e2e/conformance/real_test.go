@@ -25,14 +25,14 @@ import (
 // when it is not in the cache, which takes a minute.
 const realEnv = "CONFORMANCE"
 
-// patience is how long a real PD may take on a machine that has other things to do.
-const patience = time.Minute
+// timeout is how long a real PD may take on a machine that has other things to do.
+const timeout = time.Minute
 
 // realPDs bounds how many real PDs run at a time, of three processes each.
 var realPDs = make(chan struct{}, 4)
 
 // againstReal runs a test against a real PD.
-func againstReal(t *testing.T, test func(t *testing.T, p *play)) {
+func againstReal(t *testing.T, test func(t *testing.T, p *scenarioRun)) {
 	t.Helper()
 	if os.Getenv(realEnv) != "real" {
 		t.Skip("a real PD is asked for by " + realEnv + "=real, as make conformance sets it")
@@ -46,7 +46,7 @@ func againstReal(t *testing.T, test func(t *testing.T, p *play)) {
 	defer func() { <-realPDs }()
 	b := newReal(t)
 	defer b.Close()
-	test(t, newPlay(b, nil))
+	test(t, newScenarioRun(b, nil))
 }
 
 // realPD is three processes of the built PD, and stores that have no data.
@@ -98,7 +98,7 @@ func newReal(t *testing.T) *realPD {
 			}
 		}
 		return true
-	}, patience, 100*time.Millisecond, "three members bootstrap a cluster")
+	}, timeout, 100*time.Millisecond, "three members bootstrap a cluster")
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
@@ -166,7 +166,7 @@ func (m *realMember) end() error {
 	select {
 	case <-m.ended:
 		return nil
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		return fmt.Errorf("process %d does not end", m.process.Process.Pid)
 	}
 }
@@ -260,7 +260,7 @@ func (b *realPD) Rejoin(t *testing.T, name string) {
 			}
 		}
 		return false
-	}, patience, 200*time.Millisecond, "member %s is not taken in", name)
+	}, timeout, 200*time.Millisecond, "member %s is not taken in", name)
 }
 
 func (b *realPD) AddUnstarted(t *testing.T, peerURL string) {

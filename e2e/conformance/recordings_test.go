@@ -25,7 +25,7 @@ func TestEveryRecordedAnswerIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	recs := recordings(t)
 	require.Len(t, recs, recorded)
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.recs = recs
 		scenario(t, p)
 		missing := []string{}
@@ -50,7 +50,7 @@ func TestEveryRecordedAnswerIsGivenAgain(t *testing.T) {
 }
 
 // prefix returns the recordings of one stage, in the order in which they were made.
-func (p *play) prefix(prefix string) []string {
+func (p *scenarioRun) prefix(prefix string) []string {
 	var out []string
 	for name := range p.recs {
 		if strings.HasPrefix(name, prefix) {
@@ -62,7 +62,7 @@ func (p *play) prefix(prefix string) []string {
 }
 
 // scenario is what happened while the recordings were made.
-func scenario(t *testing.T, p *play) {
+func scenario(t *testing.T, p *scenarioRun) {
 	p.leader(t, "pd-1", "")
 	p.lead(t, "pd-1")
 	p.follow(t, "pd-1", "pd-2", "pd-3")
@@ -86,14 +86,14 @@ func scenario(t *testing.T, p *play) {
 
 	p.evictions(t)
 	p.removals(t)
-	p.silence(t)
+	p.loseStore(t)
 	p.leaders(t)
 	p.membership(t)
 	p.quorum(t)
 	p.deadStores(t)
 }
 
-func (p *play) evictions(t *testing.T) {
+func (p *scenarioRun) evictions(t *testing.T) {
 	p.rec(t, p.prefix("40-")...)
 	p.advance(2 * time.Second)
 	for _, name := range p.prefix("41-") {
@@ -111,7 +111,7 @@ func (p *play) evictions(t *testing.T) {
 	p.until(t, 20*time.Second, "leaders come back", func() bool { return p.storeOf(t, 4).Status.Leaders > 0 })
 }
 
-func (p *play) removals(t *testing.T) {
+func (p *scenarioRun) removals(t *testing.T) {
 	for _, name := range p.prefix("50-") {
 		if _, not := excluded[name]; !not {
 			p.rec(t, name)
@@ -128,8 +128,8 @@ func (p *play) removals(t *testing.T) {
 	p.rec(t, p.prefix("54-")...)
 }
 
-// silence is a store that is killed: first Disconnected, then Down.
-func (p *play) silence(t *testing.T) {
+// loseStore kills a store, which is first Disconnected, then Down.
+func (p *scenarioRun) loseStore(t *testing.T) {
 	p.add(t, p.store(658, "4", "h4", "z2"))
 	p.joined(t, 658)
 	p.rec(t, p.prefix("60-")...)
@@ -148,7 +148,7 @@ func (p *play) silence(t *testing.T) {
 }
 
 // up waits until every store that lives is Up and leads.
-func (p *play) up(t *testing.T, d time.Duration) {
+func (p *scenarioRun) up(t *testing.T, d time.Duration) {
 	t.Helper()
 	p.until(t, d, "the stores that live are Up and lead", func() bool {
 		for id, alive := range p.alive {
@@ -163,7 +163,7 @@ func (p *play) up(t *testing.T, d time.Duration) {
 	})
 }
 
-func (p *play) leaders(t *testing.T) {
+func (p *scenarioRun) leaders(t *testing.T) {
 	p.rec(t, "70-leader-transfer")
 	p.leader(t, "pd-1", "pd-2")
 	p.follow(t, "pd-2", "pd-2", "pd-3")
@@ -186,7 +186,7 @@ func (p *play) leaders(t *testing.T) {
 	p.up(t, 30*time.Second)
 }
 
-func (p *play) membership(t *testing.T) {
+func (p *scenarioRun) membership(t *testing.T) {
 	p.rec(t, "80-member-delete-unknown-name", "80-member-delete-unknown-id", "80-member-delete-bad-id")
 	// etcd counts a member only after five seconds.
 	p.eventually(t, "80-member-delete-name")
@@ -231,7 +231,7 @@ func (p *play) membership(t *testing.T) {
 	p.leader(t, "pd-1", "")
 }
 
-func (p *play) quorum(t *testing.T) {
+func (p *scenarioRun) quorum(t *testing.T) {
 	p.lead(t, "pd-2")
 	p.follow(t, "pd-2", "pd-1", "pd-3")
 	p.up(t, 30*time.Second)
@@ -260,7 +260,7 @@ func (p *play) quorum(t *testing.T) {
 }
 
 // deadStores are removed while they are Down.
-func (p *play) deadStores(t *testing.T) {
+func (p *scenarioRun) deadStores(t *testing.T) {
 	p.follow(t, p.leader(t, "pd-2", ""), "pd-1", "pd-2", "pd-3")
 	p.up(t, 20*time.Second)
 	gone := func(id uint64) func() bool {

@@ -33,7 +33,7 @@ func TestDB13ARealTiDBInItsSecurityEnhancedMode(t *testing.T) {
 	users := filepath.Dir(write("users/ann", "secret"))
 	job := sqlrun.Run{
 		Address: net.JoinHostPort(server.host, server.port), User: "root", Password: write("password", "pw"), Users: users, Host: "%", Of: "users",
-		Within: 2 * patience, Pause: time.Second,
+		Within: 2 * timeout, Pause: time.Second,
 	}
 	_, err := job.Do(t.Context())
 	require.NoError(t, err, "users of spec.sql")

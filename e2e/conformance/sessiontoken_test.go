@@ -116,7 +116,7 @@ func opened(t *testing.T, server realTiDB, user, password string) *sql.DB {
 func said(t *testing.T, server realTiDB, statement string) {
 	t.Helper()
 	db := opened(t, server, "root", "")
-	require.Eventually(t, func() bool { return db.PingContext(t.Context()) == nil }, 2*patience, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return db.PingContext(t.Context()) == nil }, 2*timeout, 100*time.Millisecond)
 	_, err := db.ExecContext(t.Context(), statement)
 	require.NoError(t, err)
 }
@@ -154,10 +154,10 @@ func later(t *testing.T, token []byte) []byte {
 // session the states of another one.
 func takenBy(t *testing.T, server realTiDB, user string, token []byte, states ...string) error {
 	t.Helper()
-	conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", net.JoinHostPort(server.host, server.port))
+	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(t.Context(), "tcp", net.JoinHostPort(server.host, server.port))
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(timeout)))
 	in := bufio.NewReader(conn)
 	_, err = packet(in)
 	require.NoError(t, err, "the greeting")

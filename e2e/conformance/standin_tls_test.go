@@ -70,7 +70,7 @@ func background(t *testing.T, run func(context.Context) error) {
 		select {
 		case err := <-done:
 			assert.NoError(t, err)
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			assert.Fail(t, "a stand-in does not end")
 		}
 	})
@@ -214,7 +214,7 @@ key = 'FILES/tls.key'
 		"pd": "/pd/api/v1/members", "tikv status": "/status", "proxy status": "/tiflash/store-status", "tidb status": "/status", "tiproxy api": "/api/debug/health", "ticdc": "/status",
 	} {
 		address := s.at(t, what)
-		require.Eventually(t, func() bool { return get(shown, "https://"+address+path) == nil }, patience, 50*time.Millisecond, "%s", what)
+		require.Eventually(t, func() bool { return get(shown, "https://"+address+path) == nil }, timeout, 50*time.Millisecond, "%s", what)
 		require.Error(t, get(anonymous, "https://"+address+path), "%s: who shows no certificate is answered nothing", what)
 		require.Error(t, get(strange, "https://"+address+path), "%s: nor who shows one of another CA", what)
 		require.Error(t, get(nil, "http://"+address+path), "%s: nor who asks in the clear", what)
@@ -229,7 +229,7 @@ key = 'FILES/tls.key'
 		return version, db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version)
 	}
 	for _, what := range []string{"mysql", "tiproxy"} {
-		require.Eventually(t, func() bool { _, err := ask(what, anonymous); return err == nil }, patience, 50*time.Millisecond, "%s", what)
+		require.Eventually(t, func() bool { _, err := ask(what, anonymous); return err == nil }, timeout, 50*time.Millisecond, "%s", what)
 		unknown := anonymous.Clone()
 		unknown.RootCAs = connecting(t, stranger).RootCAs
 		_, err = ask(what, unknown)

@@ -36,7 +36,7 @@ wait-region-split = false
 // shown from then on, and is not given twice, whichever member is asked.
 func TestStoredItemsOfAFile(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		p.follow(t, "pd-1", "pd-2")
 		p.up3(t)
@@ -45,24 +45,24 @@ func TestStoredItemsOfAFile(t *testing.T) {
 		t.Cleanup(client.Close)
 		o := operator{client, p}
 		items := persisted.ParseItems(storedItems)
-		lacks := persisted.FindLacks(items, o.view(t).Config)
-		assert.Len(t, lacks, len(items), "%v", lacks)
-		for _, lack := range lacks {
-			assert.NoError(t, o.SetConfig(t.Context(), map[string]any{lack.Key: lack.Send}), lack.String())
+		missing := persisted.FindMissing(items, o.view(t).Config)
+		assert.Len(t, missing, len(items), "%v", missing)
+		for _, item := range missing {
+			assert.NoError(t, o.SetConfig(t.Context(), map[string]any{item.Key: item.Send}), item.String())
 		}
-		assert.Empty(t, persisted.FindLacks(items, o.view(t).Config))
+		assert.Empty(t, persisted.FindMissing(items, o.view(t).Config))
 		p.lead(t, "pd-3")
 		p.follow(t, "pd-3", "pd-2")
-		lacks = persisted.FindLacks(items, o.view(t).Config)
+		missing = persisted.FindMissing(items, o.view(t).Config)
 		if p.isReal() {
 			// PD of April 2024 does not load this one; it is not known whether v8.5.7 does.
 			// The operator gives it to each leader again.
-			require.Len(t, lacks, 1)
-			assert.Equal(t, "pd-server.flow-round-by-digit", lacks[0].Key)
-			assert.NoError(t, o.SetConfig(t.Context(), map[string]any{lacks[0].Key: lacks[0].Send}))
-			lacks = persisted.FindLacks(items, o.view(t).Config)
+			require.Len(t, missing, 1)
+			assert.Equal(t, "pd-server.flow-round-by-digit", missing[0].Key)
+			assert.NoError(t, o.SetConfig(t.Context(), map[string]any{missing[0].Key: missing[0].Send}))
+			missing = persisted.FindMissing(items, o.view(t).Config)
 		}
-		assert.Empty(t, lacks, "the next leader has it")
+		assert.Empty(t, missing, "the next leader has it")
 		for _, wrong := range []struct {
 			key   string
 			value any

@@ -149,7 +149,7 @@ const (
 	manyRegions = 104
 	// regionSize is how large each is.
 	regionSize = 10 << 20
-	// deadAfter is how long a store has been silent when its regions elect others.
+	// deadAfter is how long a store has sent no heartbeat when its regions elect others.
 	deadAfter = 10 * time.Second
 	// downAfter is how long it has been when leaders tell PD that its peers are down.
 	downAfter = 30 * time.Second
@@ -316,8 +316,8 @@ func (f *fleet) tell(r *region) error {
 		Interval: &pdpb.TimeInterval{StartTimestamp: uint64(now.Add(-time.Second).Unix()), EndTimestamp: uint64(now.Unix())},
 	}
 	for _, p := range r.meta.Peers {
-		if silent := now.Sub(f.seen[p.GetStoreId()]); silent > downAfter {
-			req.DownPeers = append(req.DownPeers, &pdpb.PeerStats{Peer: p, DownSeconds: uint64(silent.Seconds())})
+		if unseen := now.Sub(f.seen[p.GetStoreId()]); unseen > downAfter {
+			req.DownPeers = append(req.DownPeers, &pdpb.PeerStats{Peer: p, DownSeconds: uint64(unseen.Seconds())})
 		}
 	}
 	if err := s.Send(req); err != nil {

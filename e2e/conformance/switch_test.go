@@ -108,13 +108,13 @@ func (s *switched) update(config *tls.Config, schemes ...string) {
 	c, err := pdclient.NewDialer("http://"+s.clients[memberNames[0]], pdclient.WithTLS(func(types.NamespacedName) (*tls.Config, error) { return config, nil }))(types.NamespacedName{})
 	require.NoError(s.t, err)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), timeout)
 	defer cancel()
 	var view pd.View
 	require.Eventually(s.t, func() bool {
 		view, err = c.View(ctx)
 		return err == nil
-	}, patience, 200*time.Millisecond)
+	}, timeout, 200*time.Millisecond)
 	for _, m := range view.Members {
 		var urls []string
 		for _, scheme := range schemes {
@@ -168,7 +168,7 @@ func TestSEC01ARealPDChangesItsSchemeWhileItIsStoppedIfItsPeersKnowBoth(t *testi
 		defer cancel()
 		_, err := plain.Put(ctx, "row", "kept")
 		return err == nil
-	}, patience, 200*time.Millisecond)
+	}, timeout, 200*time.Millisecond)
 	before, err := plain.MemberList(t.Context())
 	require.NoError(t, err)
 
@@ -178,15 +178,15 @@ func TestSEC01ARealPDChangesItsSchemeWhileItIsStoppedIfItsPeersKnowBoth(t *testi
 	assert.False(t, s.reads(secured, 15*time.Second), "they call each other by http still")
 	s.stop()
 	s.start("http")
-	require.True(t, s.reads(plain, patience), "and nothing is lost when it is changed back")
+	require.True(t, s.reads(plain, timeout), "and nothing is lost when it is changed back")
 
 	s.update(nil, "http", "https")
-	require.True(t, s.reads(plain, patience), "with both URLs they go on")
+	require.True(t, s.reads(plain, timeout), "with both URLs they go on")
 	s.stop()
 	s.start("https")
-	require.True(t, s.reads(secured, patience), "and find each other by the other one")
+	require.True(t, s.reads(secured, timeout), "and find each other by the other one")
 	s.update(shown, "https")
-	require.True(t, s.reads(secured, patience))
+	require.True(t, s.reads(secured, timeout))
 	after, err := secured.MemberList(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, before.Header.ClusterId, after.Header.ClusterId)
@@ -196,5 +196,5 @@ func TestSEC01ARealPDChangesItsSchemeWhileItIsStoppedIfItsPeersKnowBoth(t *testi
 	}
 	s.stop()
 	s.start("https")
-	require.True(t, s.reads(secured, patience), "and once more after a restart")
+	require.True(t, s.reads(secured, timeout), "and once more after a restart")
 }

@@ -141,7 +141,7 @@ func TestSEC01ARealPDSpeaksTLSAndTakesRenewedCertificates(t *testing.T) {
 		defer cancel()
 		view, err = operator(memberNames[0]).View(ctx)
 		return err == nil && len(view.Members) == len(memberNames) && view.Leader != ""
-	}, patience, 100*time.Millisecond, "three members bootstrap a cluster over TLS: %v", err)
+	}, timeout, 100*time.Millisecond, "three members bootstrap a cluster over TLS: %v", err)
 	assert.True(t, strings.HasPrefix(view.Members[0].ClientURL, "https://"))
 	_, err = operator(memberNames[1]).Servers(t.Context())
 	require.NoError(t, err, "PD's etcd, through its gateway")
@@ -149,13 +149,13 @@ func TestSEC01ARealPDSpeaksTLSAndTakesRenewedCertificates(t *testing.T) {
 	// The hook of the member that leads shows the members' certificate.
 	leader := view.Leader
 	job := resign.Job{PD: "https://" + clients[leader], Name: leader, TLS: hook.TLS{Dir: members, ServerName: serverName}}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	require.NoError(t, job.Stop(ctx))
 	require.Eventually(t, func() bool {
 		view, err = operator(leader).View(t.Context())
 		return err == nil && view.Leader != "" && view.Leader != leader
-	}, patience, 100*time.Millisecond, "another member leads")
+	}, timeout, 100*time.Millisecond, "another member leads")
 
 	anonymous := shown.Clone()
 	anonymous.Certificates = nil
@@ -235,7 +235,7 @@ ssl-key = '%[2]s/tls.key'
 
 	statement := filepath.Join(dir, "run.sql")
 	require.NoError(t, os.WriteFile(statement, []byte("SET GLOBAL require_secure_transport = ON"), 0o600))
-	job := sqlrun.Run{Address: net.JoinHostPort(server.host, server.port), User: "root", TLS: outside, File: statement, Of: "a file", Within: 2 * patience, Pause: time.Second}
+	job := sqlrun.Run{Address: net.JoinHostPort(server.host, server.port), User: "root", TLS: outside, File: statement, Of: "a file", Within: 2 * timeout, Pause: time.Second}
 	_, err = job.Do(t.Context())
 	require.NoError(t, err, "the program of spec.sql")
 

@@ -34,7 +34,7 @@ func TestDB13ARealTiDBKnowsUsersByTokens(t *testing.T) {
 	server.run(t, fmt.Sprintf("[security]\nauth-token-jwks = '%s'\nauth-token-refresh-interval = '%s'\n", keys, "500ms"))
 	statement := filepath.Join(dir, "run.sql")
 	require.NoError(t, os.WriteFile(statement, []byte(`CREATE USER 'ann' IDENTIFIED WITH 'tidb_auth_token' REQUIRE TOKEN_ISSUER 'corp' ATTRIBUTE '{"email": "ann@corp.example"}'`), 0o600))
-	job := sqlrun.Run{Address: net.JoinHostPort(server.host, server.port), User: "root", File: statement, Of: "a file", Within: 2 * patience, Pause: time.Second}
+	job := sqlrun.Run{Address: net.JoinHostPort(server.host, server.port), User: "root", File: statement, Of: "a file", Within: 2 * timeout, Pause: time.Second}
 	_, err := job.Do(t.Context())
 	require.NoError(t, err, "what docs/tasks/tokens.md says")
 
@@ -45,14 +45,14 @@ func TestDB13ARealTiDBKnowsUsersByTokens(t *testing.T) {
 
 	publish(t, keys, two)
 	require.NoError(t, signIn(t, job.Address, token(t, two, "ann")), "TiDB reads the file when it knows no key")
-	require.Eventually(t, func() bool { return signIn(t, job.Address, token(t, one, "ann")) != nil }, patience, 100*time.Millisecond, "a key that was removed counts no more")
+	require.Eventually(t, func() bool { return signIn(t, job.Address, token(t, one, "ann")) != nil }, timeout, 100*time.Millisecond, "a key that was removed counts no more")
 
 	// Why keyset.Judge wants them.
 	for _, change := range []func(*jose.JSONWebKey){func(k *jose.JSONWebKey) { k.Algorithm = "" }, func(k *jose.JSONWebKey) { k.KeyID = "" }} {
 		lacking := two
 		change(&lacking)
 		publish(t, keys, lacking)
-		require.Eventually(t, func() bool { return signIn(t, job.Address, token(t, two, "ann")) != nil }, patience, 100*time.Millisecond)
+		require.Eventually(t, func() bool { return signIn(t, job.Address, token(t, two, "ann")) != nil }, timeout, 100*time.Millisecond)
 	}
 }
 

@@ -132,7 +132,7 @@ func (p *pods) open() *sql.DB {
 	db, err := sql.Open("mysql", config.FormatDSN())
 	require.NoError(p.t, err)
 	p.t.Cleanup(func() { _ = db.Close() })
-	require.Eventually(p.t, func() bool { return db.PingContext(p.t.Context()) == nil }, 2*patience, 100*time.Millisecond)
+	require.Eventually(p.t, func() bool { return db.PingContext(p.t.Context()) == nil }, 2*timeout, 100*time.Millisecond)
 	return db
 }
 

@@ -18,7 +18,7 @@ import (
 
 func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		p.ready(t, "pd-1", http.StatusInternalServerError)
 		p.ready(t, "pd-2", http.StatusOK)
@@ -42,7 +42,7 @@ func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
 			// The first calls may wait for what is not there any more.
 			got, _, _, err := p.try(t, http.MethodGet, "pd-2", "/pd/api/v1/members", "")
 			return err == nil && got == status
-		}, patience, 100*time.Millisecond)
+		}, timeout, 100*time.Millisecond)
 		p.ready(t, "pd-2", http.StatusOK)
 		for _, path := range []string{"/pd/api/v1/ping", "/pd/api/v1/health"} {
 			if p.skipsReal(t, path, asksLeader) {
@@ -58,7 +58,7 @@ func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
 
 func TestTrap02AfterALeaderChangeEveryStoreIsDisconnectedUntilItsHeartbeat(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		p.up3(t)
 		assert.Equal(t, map[uint64]string{1: "Up", 4: "Up", 5: "Up"}, p.states(t, "pd-1"))
@@ -79,7 +79,7 @@ func TestTrap02AfterALeaderChangeEveryStoreIsDisconnectedUntilItsHeartbeat(t *te
 
 func TestTrap03AStoreIsDownBeforeItsFirstHeartbeat(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.leader(t, "pd-1", "")
 		p.up3(t)
 		p.b.Put(t, p.store(420, "4", "h4", "z2"))
@@ -93,21 +93,21 @@ func TestTrap03AStoreIsDownBeforeItsFirstHeartbeat(t *testing.T) {
 	})
 }
 
-func TestTrap04ASilentStoreIsDisconnectedLongBeforeItIsDown(t *testing.T) {
+func TestTrap04AStoreWithoutHeartbeatsIsDisconnectedLongBeforeItIsDown(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.leader(t, "pd-1", "")
 		p.up3(t)
-		silent := p.down(t, 5)
-		assert.Equal(t, "Disconnected", silent.Store.StateName)
-		assert.Zero(t, silent.Status.Leaders, "its leaders are gone long before it is Down")
-		assert.NotZero(t, silent.Status.Regions)
+		before := p.down(t, 5)
+		assert.Equal(t, "Disconnected", before.Store.StateName)
+		assert.Zero(t, before.Status.Leaders, "its leaders are gone long before it is Down")
+		assert.NotZero(t, before.Status.Regions)
 	})
 }
 
 func TestTrap05RemovalIsRefusedWhileTooFewStoresWouldRemain(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.leader(t, "pd-1", "")
 		p.up3(t)
 		p.down(t, 5)
@@ -131,7 +131,7 @@ func TestTrap05RemovalIsRefusedWhileTooFewStoresWouldRemain(t *testing.T) {
 
 func TestTrap06OfflineTakesUntilThePeersHaveMovedAndTombstonesAreHidden(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.leader(t, "pd-1", "")
 		p.up3(t)
 		p.add(t, p.store(420, "4", "h4", "z2"))
@@ -155,7 +155,7 @@ func TestTrap06OfflineTakesUntilThePeersHaveMovedAndTombstonesAreHidden(t *testi
 
 func TestTrap07EvictLeaderIsOneSchedulerWithAListOfStores(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		p.up3(t)
 		const list = "/pd/api/v1/scheduler-config/evict-leader-scheduler/list"
@@ -198,7 +198,7 @@ func TestTrap07EvictLeaderIsOneSchedulerWithAListOfStores(t *testing.T) {
 
 func TestTrap08ASubmittedTransferMustBeConfirmed(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		body := p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/leader/transfer/pd-2", "")
 		assert.Contains(t, body, "submitted")
@@ -212,7 +212,7 @@ func TestTrap08ASubmittedTransferMustBeConfirmed(t *testing.T) {
 		clock := model.NewManualClock(time.Now())
 		b := newSimWith(t, clock, 0)
 		defer b.Close()
-		p := newPlay(b, clock)
+		p := newScenarioRun(b, clock)
 		p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/leader/transfer/pd-2", "")
 		assert.Equal(t, "pd-1", p.leader(t, "pd-1", ""))
 		clock.Advance(time.Second)
@@ -222,7 +222,7 @@ func TestTrap08ASubmittedTransferMustBeConfirmed(t *testing.T) {
 
 func TestTrap09ARemovedMemberThatStillRunsGoesOnAnswering(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.lead(t, "pd-1")
 		p.follow(t, "pd-1", "pd-2")
 		p.expect(t, http.StatusNotFound, http.MethodDelete, "pd-2", "/pd/api/v1/members/name/pd-99", "")
@@ -256,7 +256,7 @@ func TestTrap09ARemovedMemberThatStillRunsGoesOnAnswering(t *testing.T) {
 
 func TestTrap10AMemberThatWasAddedAndHasNotStartedHasNoName(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *play) {
+	each(t, func(t *testing.T, p *scenarioRun) {
 		p.leader(t, "pd-1", "")
 		p.b.AddUnstarted(t, "http://127.0.0.1:1")
 		require.Eventually(t, func() bool {

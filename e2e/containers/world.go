@@ -87,12 +87,12 @@ func (w *World) Consent(claims ...string) { w.watcher.Consent(claims...) }
 func (w *World) Observed() scenario.Observed {
 	w.watcher.Now(w.note)
 	out := scenario.Observed{
-		UIDs: w.watcher.UIDs(), Births: map[string]int{}, Violations: w.watcher.Violations(), Versions: w.watcher.Versions(),
+		UIDs: w.watcher.UIDs(), Bootstraps: map[string]int{}, Violations: w.watcher.Violations(), Versions: w.watcher.Versions(),
 	}
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	for name, ids := range w.clusters {
-		out.Births[name] = len(ids)
+		out.Bootstraps[name] = len(ids)
 	}
 	return out
 }

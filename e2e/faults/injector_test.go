@@ -25,7 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 // stage is a namespace, a user who sees all, and an operator called op whose
 // connection is faulty.
@@ -123,7 +123,7 @@ func (s *stage) watch() *seen {
 
 func (s *stage) eventually(what string, holds func() bool) {
 	s.t.Helper()
-	require.Eventually(s.t, holds, patience, 10*time.Millisecond, what)
+	require.Eventually(s.t, holds, timeout, 10*time.Millisecond, what)
 }
 
 func TestAnOperatorDiesRightAfterItsWrite(t *testing.T) {

@@ -51,7 +51,7 @@ func parse[T any](t *testing.T, text string) *T {
 // options of a namespace whose cluster may be deleted as a whole.
 func options(name string) rig.Options {
 	return rig.Options{
-		Name: name, Silence: rig.Patience, Database: scenario.Database{Speed: 20, Regions: 6},
+		Name: name, ReasonDeadline: rig.Timeout, Database: scenario.Database{Speed: 20, Regions: 6},
 		Tolerate: []model.AlarmKind{model.LostPDMajority, model.LostRegionMajority},
 	}
 }
@@ -171,7 +171,7 @@ func (in *installed) lifecycle(r *rig.Test, between func(), restart func(*testin
 	more := parse[v1alpha1.TidbCluster](t, cluster)
 	more.Spec.TiKV[0].Replicas = ptr.To[int32](4)
 	r.Apply(more)
-	r.Await(rig.Patience, "a fourth store", func(o rig.Objects) error {
+	r.Await(rig.Timeout, "a fourth store", func(o rig.Objects) error {
 		if have := o.Names("Pod", "small-tikv-"); !assert.ObjectsAreEqual(stores(), have) {
 			return fmt.Errorf("there is %v", have)
 		}
@@ -183,7 +183,7 @@ func (in *installed) lifecycle(r *rig.Test, between func(), restart func(*testin
 	assert.ElementsMatch(t, append(in.leaders(system), r.Namespace()+"/small-pd-disruption"), in.leases(), "leaders beside the operators, the right to disrupt beside the cluster")
 
 	r.Delete(parse[v1alpha1.TidbCluster](t, cluster))
-	r.Await(rig.Patience, "nothing is left but claims", func(o rig.Objects) error {
+	r.Await(rig.Timeout, "nothing is left but claims", func(o rig.Objects) error {
 		for _, kind := range append(v1alpha1.Kinds(), "Pod", "Service") {
 			if left := o.Names(kind, "small"); len(left) > 0 {
 				return fmt.Errorf("there is %s %v", kind, left)
@@ -204,7 +204,7 @@ func roll(t *testing.T, r *rig.Test) {
 	changed := parse[v1alpha1.TidbCluster](t, cluster)
 	changed.Spec.TiKV[0].Replicas, changed.Spec.TiKV[0].Config = ptr.To[int32](4), "[raftstore]\nraft-entry-max-size = \"16MB\"\n"
 	r.Apply(changed)
-	r.Await(rig.Patience, "every store with the new configuration", func(o rig.Objects) error {
+	r.Await(rig.Timeout, "every store with the new configuration", func(o rig.Objects) error {
 		for _, name := range stores() {
 			if value, err := r.Setting(t.Context(), name, "raftstore.raft-entry-max-size"); err != nil || value != "16MiB" {
 				return fmt.Errorf("%s runs with %q: %w", name, value, err)
@@ -226,7 +226,7 @@ func restartOne(t *testing.T, r *rig.Test) {
 	require.NoError(t, r.User().Patch(t.Context(), &store, patch))
 	pod := rig.Key{Kind: "Pod", Name: store.Name}
 	before := r.Watcher.UIDs()[pod]
-	r.Await(rig.Patience, "a store that was restarted", func(o rig.Objects) error {
+	r.Await(rig.Timeout, "a store that was restarted", func(o rig.Objects) error {
 		if now := o.Get(pod.Kind, pod.Name); now == nil || slices.Contains(before, now.GetUID()) {
 			return fmt.Errorf("%s has not been restarted", pod)
 		}

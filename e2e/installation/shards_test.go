@@ -99,13 +99,13 @@ func TestP12SetsOfOperatorsDivideTheNamespaces(t *testing.T) {
 
 	in.label(shop.Namespace(), "")
 	acted := []string{"tidb-groups-instance-a", "tidb-groups-pdgroup-a", "tidb-groups-tidbcluster-a", "tidb-groups-tidbgroup-a", "tidb-groups-tikvgroup-a"}
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, acted, in.releases(shop.Namespace())) }, rig.Patience, tick)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, acted, in.releases(shop.Namespace())) }, rig.Timeout, tick)
 	before := shop.Requests.WritesIn(shop.Namespace())
 	more := parse[v1alpha1.TidbCluster](t, cluster)
 	more.Spec.TiKV[0].Replicas = ptr.To[int32](4)
 	shop.Apply(more)
 	in.label(shop.Namespace(), "b")
-	shop.Await(rig.Patience, "a fourth store", func(o rig.Objects) error {
+	shop.Await(rig.Timeout, "a fourth store", func(o rig.Objects) error {
 		if have := o.Names("Pod", "small-tikv-"); !assert.ObjectsAreEqual(stores(), have) {
 			return fmt.Errorf("there is %v", have)
 		}

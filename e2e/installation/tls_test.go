@@ -45,7 +45,7 @@ func TestSEC01OperatorsSignWithTheRightsOfTheirComponent(t *testing.T) {
 	c = parse[v1alpha1.TidbCluster](t, cluster)
 	c.Spec.TLS = &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{RotatedAt: "today"}}}
 	r.Apply(c)
-	r.Await(rig.Patience, "a second CA", func(o rig.Objects) error {
+	r.Await(rig.Timeout, "a second CA", func(o rig.Objects) error {
 		phase, _, err := unstructured.NestedString(o.Get(v1alpha1.KindPDGroup, "small-pd").Object, "status", "caRotation", "phase")
 		if phase == "" {
 			err = errors.Join(err, errors.New("no rotation has begun"))
@@ -78,7 +78,7 @@ func TestSEC01OperatorsHaveCertManagerSignWithTheRightsOfTheirComponent(t *testi
 		c.Spec.TLS = &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{Issuer: &by}}
 		r.Apply(c)
 		// The rig watches no Secrets: nothing that it sees need change when the last one is signed.
-		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, signedBy(t.Context(), r, by)) }, rig.Patience, tick)
+		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, signedBy(t.Context(), r, by)) }, rig.Timeout, tick)
 		r.AwaitConverged(whole())
 	}
 	issuer(v1alpha1.KindIssuer, map[string]any{"namespace": r.Namespace(), "name": "corp"})

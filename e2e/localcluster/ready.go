@@ -107,7 +107,7 @@ func awaitDNS(ctx context.Context) error {
 		return d.DialContext(ctx, network, net.JoinHostPort(serviceDNS, "53"))
 	}}
 	err := pollUntilDone(ctx, dnsLimit, func(ctx context.Context) (bool, error) {
-		// A lost packet must not cost the resolver's own patience of 5 s.
+		// A lost packet must not cost the resolver's own timeout of 5 s.
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		found, err := resolver.LookupHost(ctx, name)

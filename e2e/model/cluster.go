@@ -13,7 +13,7 @@ type Timing struct {
 	PeerMoves float64
 	// LeaderMoves is how many leaders are moved per second.
 	LeaderMoves float64
-	// Disconnected is how long a store may be silent before it is called so.
+	// Disconnected is how long a store may send no heartbeat before it is called so.
 	Disconnected time.Duration
 	// Election is how long a region's leader may be dead before another is elected.
 	Election time.Duration

@@ -32,14 +32,14 @@ func (c *Cluster) index() index {
 // RegionView is a region as PD shows it.
 type RegionView struct {
 	Region
-	// Down holds the peers on stores that have been silent for long.
+	// Down holds the peers on stores that have sent no heartbeat for long.
 	Down []DownPeer
 	// Pending holds the peers that have not answered a leader yet that was just
 	// elected: TiKV tells PD that it knows nothing of what they have.
 	Pending []Peer
 }
 
-// DownPeer is a peer that its leader reports as silent.
+// DownPeer is a peer that its leader reports as down.
 type DownPeer struct {
 	Peer    Peer
 	Seconds int
@@ -74,8 +74,8 @@ func (c *Cluster) Regions() ([]RegionView, error) {
 			if s == nil || s.LastHeartbeat.IsZero() {
 				continue
 			}
-			if silent := now.Sub(s.lastSeen); silent > 30*time.Second && c.opts.Timing.Disconnected < silent {
-				v.Down = append(v.Down, DownPeer{Peer: p, Seconds: int(silent.Seconds())})
+			if unseen := now.Sub(s.lastSeen); unseen > 30*time.Second && c.opts.Timing.Disconnected < unseen {
+				v.Down = append(v.Down, DownPeer{Peer: p, Seconds: int(unseen.Seconds())})
 			}
 		}
 		out = append(out, v)

@@ -185,11 +185,11 @@ func (c *Cluster) stateName(s *Store, now time.Time) string {
 		return "Tombstone"
 	default:
 	}
-	silent := now.Sub(s.LastHeartbeat)
+	unseen := now.Sub(s.LastHeartbeat)
 	switch {
-	case s.LastHeartbeat.IsZero() || silent > c.duration("schedule", "max-store-down-time"):
+	case s.LastHeartbeat.IsZero() || unseen > c.duration("schedule", "max-store-down-time"):
 		return "Down"
-	case silent > c.opts.Timing.Disconnected:
+	case unseen > c.opts.Timing.Disconnected:
 		return "Disconnected"
 	default:
 		return "Up"

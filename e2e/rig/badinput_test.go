@@ -212,7 +212,7 @@ func mistakes() []mistake {
 // P7, P11: whatever blocks is named in time, with the object and what to do, and
 // undoing the mistake fixes it. Words of a status wait as long as they do in production.
 func TestMistakesAreNamedAndFixed(t *testing.T) {
-	r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ClusterWide: true, Remedies: kubectl, Patience: status.Patience})
+	r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ClusterWide: true, Remedies: kubectl, MessageDelay: status.MessageDelay})
 	r.Start(rig.Operators()...)
 	t.Cleanup(func() {
 		r.Delete(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "k3-class"}})
@@ -223,7 +223,7 @@ func TestMistakesAreNamedAndFixed(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			stop := stalls(t, r, "a")
 			r.Apply(m.apply...)
-			took := r.AwaitFor(t, rig.Patience, m.name, func(o rig.Objects) error {
+			took := r.AwaitFor(t, rig.Timeout, m.name, func(o rig.Objects) error {
 				return o.Says(m.on.Kind, m.on.Name, v1alpha1.ConditionUpToDate, m.reason, m.words...)
 			})
 			stalled := stop()
@@ -234,7 +234,7 @@ func TestMistakesAreNamedAndFixed(t *testing.T) {
 			for _, object := range m.fix {
 				require.NoError(t, r.TryApply(object))
 			}
-			r.AwaitFor(t, rig.Patience, "fixed", func(o rig.Objects) error { return o.Converged(m.on.Kind, m.on.Name) })
+			r.AwaitFor(t, rig.Timeout, "fixed", func(o rig.Objects) error { return o.Converged(m.on.Kind, m.on.Name) })
 		})
 	}
 }

@@ -26,7 +26,7 @@ func TestTheDatabaseOfATidbClusterIsWhole(t *testing.T) {
 
 	databases := r.Databases.List()
 	require.Len(t, databases, 1)
-	assert.Equal(t, 1, databases[0].Births(), "cluster IDs that were born")
+	assert.Equal(t, 1, databases[0].Bootstraps(), "PD clusters that were bootstrapped")
 	pd := &v1alpha1.PDGroup{}
 	require.NoError(t, r.Get(pd, "basic-pd"))
 	assert.Equal(t, fmt.Sprint(databases[0].Model().ClusterID()), pd.Status.ClusterID)

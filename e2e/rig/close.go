@@ -48,7 +48,7 @@ func (r *Rig) end(err error) error {
 // wipe removes everything, lest operators of other rigs take it for theirs.
 // No operator is there any more to take finalizers off.
 func (r *Rig) wipe() error {
-	left := Patience
+	left := Timeout
 	if r.Watcher != nil { // a rig that could not be opened has none
 		r.Watcher.Now(func(o Objects) { left += perInstance * time.Duration(len(o.Names(v1alpha1.KindInstance, ""))) })
 	}

@@ -114,7 +114,7 @@ type Database struct {
 	firstClaim map[string]types.UID // the first claim of each initial member
 	running    map[string]bool
 	stores     map[types.UID]*store
-	births     int
+	bootstraps int
 	alarms     []model.Alarm
 	// flushed is how often the process of each pod ended with its log backups
 	// written out.
@@ -173,7 +173,7 @@ func (d *Database) StartMember(m Member) error {
 	switch {
 	case m.Force:
 		// Without data there is nothing to make one member of: a cluster is born.
-		d.births++
+		d.bootstraps++
 		if d.pd != nil {
 			d.pd.Bootstrap(m.Name)
 		}
@@ -182,7 +182,7 @@ func (d *Database) StartMember(m Member) error {
 		return d.join(m)
 	case d.pd != nil && (d.firstClaim[m.Name] != "" || !slices.Contains(d.members, m.Name)):
 		// It has forgotten that there is a cluster, and bootstraps another one.
-		d.births++
+		d.bootstraps++
 		d.pd.Bootstrap(m.Name)
 		return errors.New("a second cluster was bootstrapped")
 	case len(d.members) > 0 && !slices.Equal(d.members, m.InitialCluster):
@@ -262,7 +262,7 @@ func (d *Database) up(name string) error {
 		}
 	}
 	d.pd = born
-	d.births++
+	d.bootstraps++
 	go d.beat()
 	return nil
 }
@@ -622,11 +622,11 @@ func (d *Database) Address() string { return d.service }
 // Group is the PDGroup of the database.
 func (d *Database) Group() types.NamespacedName { return d.group }
 
-// Births is how many cluster IDs were ever born.
-func (d *Database) Births() int {
+// Bootstraps is how many PD clusters were ever bootstrapped, each with an ID of its own.
+func (d *Database) Bootstraps() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.births
+	return d.bootstraps
 }
 
 // Alarms returns all alarms so far.

@@ -60,7 +60,7 @@ func TestARollOfNineMembersMakesFewEventsAndNoneTwice(t *testing.T) {
 	cluster = parse[v1alpha1.TidbCluster](t, nine)
 	cluster.Spec.Version = "v8.5.8"
 	r.Apply(cluster)
-	r.Await(rig.Patience, "everybody runs the new version", func(o rig.Objects) error {
+	r.Await(rig.Timeout, "everybody runs the new version", func(o rig.Objects) error {
 		version, _, _ := unstructured.NestedString(o.Get(v1alpha1.KindTidbCluster, "basic").Object, "status", "version")
 		if version != cluster.Spec.Version {
 			return fmt.Errorf("status.version is %s", version)
@@ -80,7 +80,7 @@ func TestARollOfNineMembersMakesFewEventsAndNoneTwice(t *testing.T) {
 			}
 		}
 		return strings.Count(strings.Join(lines, "\n"), " RolloutEnded: ") == len(groups)
-	}, rig.Patience, 50*time.Millisecond)
+	}, rig.Timeout, 50*time.Millisecond)
 	all := strings.Join(lines, "\n")
 	t.Logf("%d Events:\n%s", total, all)
 	assert.LessOrEqual(t, total, mostEvents, all)

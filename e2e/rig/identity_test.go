@@ -46,7 +46,7 @@ func TestNoDeletionMakesASecondCluster(t *testing.T) {
 		t.Run(what.name, func(t *testing.T) {
 			t.Parallel()
 			// The test itself takes majorities away.
-			r := rig.New(t, plane, rig.Options{Tolerate: []model.AlarmKind{model.LostPDMajority}, Silence: rig.Patience})
+			r := rig.New(t, plane, rig.Options{Tolerate: []model.AlarmKind{model.LostPDMajority}, ReasonDeadline: rig.Timeout})
 			r.Start("pdgroup", "instance")
 			attempts := 0
 			for m, moment := range moments {
@@ -58,7 +58,7 @@ func TestNoDeletionMakesASecondCluster(t *testing.T) {
 				}
 				for subset := 1; subset < 8; subset++ {
 					group := groups[subset-1]
-					r.Await(rig.Patience, moment.name, func(o rig.Objects) error {
+					r.Await(rig.Timeout, moment.name, func(o rig.Objects) error {
 						if !moment.reached(o, group) {
 							return errors.New("not yet")
 						}
@@ -78,7 +78,7 @@ func TestNoDeletionMakesASecondCluster(t *testing.T) {
 					attempts++
 				}
 				for _, group := range groups {
-					r.Await(rig.Patience, "converged, or held back for the lost claim", func(o rig.Objects) error {
+					r.Await(rig.Timeout, "converged, or held back for the lost claim", func(o rig.Objects) error {
 						err := o.Converged(v1alpha1.KindPDGroup, group)
 						if err != nil && what.claims {
 							return held(o, group)
@@ -89,8 +89,8 @@ func TestNoDeletionMakesASecondCluster(t *testing.T) {
 			}
 			born := 0
 			for _, db := range r.Databases.List() {
-				assert.LessOrEqual(t, db.Births(), 1, "cluster IDs that were born for %s", db.Group())
-				born += db.Births()
+				assert.LessOrEqual(t, db.Bootstraps(), 1, "PD clusters that were bootstrapped for %s", db.Group())
+				born += db.Bootstraps()
 			}
 			fmt.Printf("identity: %d deletions of %s, %d PDGroups bootstrapped, no second cluster ID\n", attempts, what.name, born)
 		})

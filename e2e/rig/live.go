@@ -79,7 +79,7 @@ func (w *Watcher) gate(ctx context.Context, instance *unstructured.Unstructured)
 	needs := needsOf(group, w.tikvGroups())
 	lately := needs
 	lately.tikv = append(lately.tikv, w.history.former(needs)...)
-	missing := lately.missing(func(key Key) bool { return w.history.mayDependOn(key, w.patience) })
+	missing := lately.missing(func(key Key) bool { return w.history.mayDependOn(key, w.reasonDeadline) })
 	w.mu.Unlock()
 	if missing != "" {
 		// What the watcher knows may lag behind.

@@ -103,7 +103,7 @@ func (o others) ask(name, port, path string, into any) {
 
 func TestPodsOfAnotherOperatorAreMembers(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Timeout)
 	t.Cleanup(cancel)
 	options := rig.Options{Name: "others", Unjudged: true, Privileged: true}
 	for _, component := range []string{"pd", "tikv", "tidb"} {

@@ -22,7 +22,7 @@ import (
 
 const (
 	// monitorGrace is after how many seconds the node controller calls a node
-	// unreachable whose kubelet keeps silent: --node-monitor-grace-period.
+	// unreachable whose kubelet reports nothing: --node-monitor-grace-period.
 	monitorGrace = 50
 	// orphanGrace is after how many seconds pods of a node that does not exist
 	// are deleted by force: the quarantine of the pod garbage collector.

@@ -142,7 +142,7 @@ func (r *Rig) serve(ctx context.Context, cfg *rest.Config, p operator.Program, f
 func (r *Rig) manager(ctx context.Context, cfg *rest.Config, p operator.Program, flags operator.Flags, scope *shard.Scope) (ctrl.Manager, error) {
 	store := credentials.New(time.Now)
 	manager, err := operator.NewManager(ctx, cfg, p, flags, operator.Reach{
-		Dial: r.dial(p, store), Credentials: store, Patience: cmp.Or(r.options.Patience, r.options.Delays.seconds(1)), Scope: scope,
+		Dial: r.dial(p, store), Credentials: store, MessageDelay: cmp.Or(r.options.MessageDelay, r.options.Delays.seconds(1)), Scope: scope,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start %s operator: %w", p.Name, err)

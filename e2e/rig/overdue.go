@@ -19,7 +19,7 @@ const overdueEvery = 500 * time.Millisecond
 // overdue is how long an operator may say what is not so any more. It is far
 // above what a watch takes, and far below the deadline of a wait: who needs
 // longer was not woken up.
-func (w *Watcher) overdue() time.Duration { return 2 * w.patience }
+func (w *Watcher) overdue() time.Duration { return 2 * w.reasonDeadline }
 
 // supervise notes every untruth that an operator leaves standing for too long.
 func (w *Watcher) supervise(ctx context.Context) {

@@ -199,7 +199,7 @@ func (r *remedies) tellsCommand(key Key, command remedy.Command) bool {
 // keepsCommand waits for as long as an operator may take to take its word back, and reports
 // whether it has not.
 func (r *remedies) keepsCommand(ctx context.Context, key Key, command remedy.Command) bool {
-	ctx, cancel := context.WithTimeout(ctx, r.watcher.patience)
+	ctx, cancel := context.WithTimeout(ctx, r.watcher.reasonDeadline)
 	defer cancel()
 	for {
 		r.watcher.mu.Lock()

@@ -94,7 +94,7 @@ func TestP11KubectlTakesEveryCommandOfAMessage(t *testing.T) {
 // That kubectl takes a command says nothing of objects that are not there, nor of fields.
 func TestAKnownCommandIsStillChecked(t *testing.T) {
 	t.Parallel()
-	r, err := rig.Open(t.Context(), plane, rig.Options{Name: "known", Silence: time.Second, Remedies: rig.NewKubectl()})
+	r, err := rig.Open(t.Context(), plane, rig.Options{Name: "known", ReasonDeadline: time.Second, Remedies: rig.NewKubectl()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	say := func(by, words, edit string) string {
@@ -107,7 +107,7 @@ func TestAKnownCommandIsStillChecked(t *testing.T) {
 		return message
 	}
 	soon := func(what string, holds func() bool) {
-		require.Eventually(t, holds, rig.Patience, 50*time.Millisecond, what)
+		require.Eventually(t, holds, rig.Timeout, 50*time.Millisecond, what)
 	}
 	wrong := func(words string) bool {
 		return slices.ContainsFunc(r.Watcher.Violations(), func(v string) bool { return strings.Contains(v, words) })

@@ -27,9 +27,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-// Patience is how long a rig waits for what must come, on a machine that does
+// Timeout is how long a rig waits for what must come, on a machine that does
 // much else.
-const Patience = 3 * time.Minute
+const Timeout = 3 * time.Minute
 
 // besideOthers is how long an object may be without a word in a scenario that
 // runs beside others, with which it shares the processor. One that runs alone is
@@ -60,15 +60,15 @@ type Options struct {
 	CertManager bool
 	// Relist is how often the operators' caches are filled again; zero means never.
 	Relist time.Duration
-	// Silence is how long an object may be without a word on why it is not what
+	// ReasonDeadline is how long an object may be without a word on why it is not what
 	// its spec asks for; five seconds if zero. Tests that make dozens of members
 	// at once need more: the processor serves one operator after the other. What
 	// an operator has not seen yet counts as unseen for twice as long.
-	Silence time.Duration
+	ReasonDeadline time.Duration
 
-	// Patience is for how long the operators let words of a status wait; as long as a second
+	// MessageDelay is for how long the operators let words of a status wait; as long as a second
 	// of Kubernetes' if zero, so that what a status passes through can be awaited.
-	Patience time.Duration
+	MessageDelay time.Duration
 
 	// OneProcess runs all operators in one process, as operators/all does: starting or
 	// stopping one starts or stops all.
@@ -116,8 +116,8 @@ func (o Options) For(s scenario.Scenario) Options {
 	if o.Reach == nil {
 		o.Fault = s.Options.Fault
 	}
-	if o.Silence == 0 && !s.Options.ClusterWide {
-		o.Silence = besideOthers
+	if o.ReasonDeadline == 0 && !s.Options.ClusterWide {
+		o.ReasonDeadline = besideOthers
 	}
 	return o
 }
@@ -196,7 +196,7 @@ func (r *Rig) open(options Options) error {
 	if err := createNodes(r.ctx, r.client, r.namespace, cmp.Or(options.Nodes, standardNodes)); err != nil {
 		return err
 	}
-	w := newWatcher(r.namespace, cmp.Or(options.Silence, reasonDeadline))
+	w := newWatcher(r.namespace, cmp.Or(options.ReasonDeadline, reasonDeadline))
 	w.unjudged = options.Unjudged
 	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, w); err != nil {
 		return err
@@ -276,11 +276,11 @@ func (r *Rig) Await(ctx context.Context, holds func(Objects) error) error {
 // Observed implements scenario.World.
 func (r *Rig) Observed() scenario.Observed {
 	out := scenario.Observed{
-		UIDs: r.Watcher.UIDs(), Births: map[string]int{}, Upgrades: map[string]model.Upgrades{}, Flushed: map[string]int{}, Led: map[string]int{}, Violations: r.Watcher.Violations(),
+		UIDs: r.Watcher.UIDs(), Bootstraps: map[string]int{}, Upgrades: map[string]model.Upgrades{}, Flushed: map[string]int{}, Led: map[string]int{}, Violations: r.Watcher.Violations(),
 		Requests: r.Requests.Counts(), Versions: r.Watcher.Versions(), Tried: r.Watcher.Tried(),
 	}
 	for _, db := range r.Databases.List() {
-		out.Births[db.Group().Name] = db.Births()
+		out.Bootstraps[db.Group().Name] = db.Bootstraps()
 		out.Upgrades[db.Group().Name] = db.Servers.Upgrades()
 		maps.Copy(out.Flushed, db.Flushed())
 		maps.Copy(out.Led, db.Led())

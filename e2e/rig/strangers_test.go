@@ -86,7 +86,7 @@ func TestObjectsOfOtherOwnersUnderNeededNamesAreNamedAndLeftAlone(t *testing.T) 
 	} {
 		t.Run(key.Kind, func(t *testing.T) {
 			t.Parallel()
-			r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), Silence: rig.Patience})
+			r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ReasonDeadline: rig.Timeout})
 			r.Start(rig.Operators()...)
 			theirs := stranger(t, key)
 			theirs.SetNamespace(r.Namespace())
@@ -99,7 +99,7 @@ spec:
   tikv: [{replicas: 1, volumes: [{name: data, storage: 1Gi}]}]
   tidb: [{replicas: 1}]
 `))
-			r.Await(rig.Patience, "a condition names "+key.String(), func(o rig.Objects) error {
+			r.Await(rig.Timeout, "a condition names "+key.String(), func(o rig.Objects) error {
 				if !names(o, key) {
 					return fmt.Errorf("no condition names %s", key)
 				}

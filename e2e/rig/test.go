@@ -103,7 +103,7 @@ func (r *Test) Apply(objects ...client.Object) {
 
 // TryApply is Apply for what may be refused.
 func (r *Test) TryApply(object client.Object) error {
-	ctx, cancel := context.WithTimeout(r.ctx, Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, Timeout)
 	defer cancel()
 	copied, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
@@ -123,7 +123,7 @@ func (r *Test) TryApply(object client.Object) error {
 // Delete deletes an object as a user does, and does not wait.
 func (r *Test) Delete(object client.Object, options ...client.DeleteOption) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.ctx, Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, Timeout)
 	defer cancel()
 	object.SetNamespace(r.namespace)
 	require.NoError(r.t, client.IgnoreNotFound(r.user.Delete(ctx, object, options...)))
@@ -131,22 +131,22 @@ func (r *Test) Delete(object client.Object, options ...client.DeleteOption) {
 
 // Get reads an object.
 func (r *Test) Get(object client.Object, name string) error {
-	ctx, cancel := context.WithTimeout(r.ctx, Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, Timeout)
 	defer cancel()
 	return r.client.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: name}, object)
 }
 
 // Await waits until a condition over all objects holds, and fails the test when
-// it takes longer than patience. It returns how long it took.
-func (r *Test) Await(patience time.Duration, what string, holds func(Objects) error) time.Duration {
+// it takes longer than timeout. It returns how long it took.
+func (r *Test) Await(timeout time.Duration, what string, holds func(Objects) error) time.Duration {
 	r.t.Helper()
-	return r.AwaitFor(r.t, patience, what, holds)
+	return r.AwaitFor(r.t, timeout, what, holds)
 }
 
 // AwaitFor is Await that fails a test of its own, a part of the rig's.
-func (r *Test) AwaitFor(t testing.TB, patience time.Duration, what string, holds func(Objects) error) time.Duration {
+func (r *Test) AwaitFor(t testing.TB, timeout time.Duration, what string, holds func(Objects) error) time.Duration {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, timeout)
 	defer cancel()
 	begin := time.Now()
 	require.NoError(t, r.Watcher.Await(ctx, holds), what)
@@ -157,7 +157,7 @@ func (r *Test) AwaitFor(t testing.TB, patience time.Duration, what string, holds
 // suite in the namespace is converged.
 func (r *Test) AwaitConverged(keys ...Key) time.Duration {
 	r.t.Helper()
-	return r.Await(Patience, "everything Ready and UpToDate", func(o Objects) error {
+	return r.Await(Timeout, "everything Ready and UpToDate", func(o Objects) error {
 		for _, key := range keys {
 			if err := o.Converged(key.Kind, key.Name); err != nil {
 				return err

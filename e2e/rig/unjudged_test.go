@@ -15,7 +15,7 @@ import (
 )
 
 func TestAnUnjudgedWatcherKeepsTheNewestVersionsAndJudgesNone(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Timeout)
 	t.Cleanup(cancel)
 	r, err := rig.Open(ctx, plane, rig.Options{Name: "unjudged", Unjudged: true})
 	require.NoError(t, err)

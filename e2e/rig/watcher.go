@@ -77,10 +77,10 @@ type Objects = objects.Set
 // Watcher sees every version of every object of a namespace through a watch of
 // its own, and notes what must not be.
 type Watcher struct {
-	client    dynamic.Interface
-	namespace string
-	patience  time.Duration // with an operator that keeps silent
-	unjudged  bool          // only the newest version of each object is kept
+	client         dynamic.Interface
+	namespace      string
+	reasonDeadline time.Duration // for its operator to say something
+	unjudged       bool          // only the newest version of each object is kept
 
 	mu         sync.Mutex
 	objects    map[Key]*unstructured.Unstructured
@@ -88,7 +88,7 @@ type Watcher struct {
 	changed    chan struct{} // closed and renewed at every event
 	violations []string
 	timeline   map[string]time.Time // first time of each milestone
-	silent     map[Key]*silence
+	unreported map[Key]*unreported
 	operators  map[string]bool // that run
 	consent    map[string]bool // claims that may go
 	uids       map[Key][]types.UID
@@ -100,25 +100,25 @@ type Watcher struct {
 	looked     *sync.Cond        // told when the last one is
 }
 
-// silence is an object whose operator has not spoken about its present
+// unreported is an object whose operator has not spoken about its present
 // generation yet.
-type silence struct {
+type unreported struct {
 	generation int64
 	timer      *time.Timer
 }
 
 // WatchNamespace starts a watcher of a namespace whose operators are not this
-// process's: what they keep silent about is not held against them.
+// process's: what they do not report is not held against them.
 func WatchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*Watcher, error) {
 	return watchNamespace(ctx, cfg, newWatcher(namespace, reasonDeadline))
 }
 
 // newWatcher returns a watcher that sees nothing yet.
-func newWatcher(namespace string, patience time.Duration) *Watcher {
+func newWatcher(namespace string, deadline time.Duration) *Watcher {
 	w := &Watcher{
-		namespace: namespace, patience: patience,
+		namespace: namespace, reasonDeadline: deadline,
 		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
-		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
+		timeline: map[string]time.Time{}, unreported: map[Key]*unreported{},
 		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{}, history: newHistory(),
 		written: map[string]string{}, seen: map[string]string{},
 	}
@@ -355,30 +355,30 @@ func (w *Watcher) hear(event watch.EventType, object *unstructured.Unstructured)
 	if object.GroupVersionKind().Group != v1alpha1.GroupName {
 		return
 	}
-	before := w.silent[key]
+	before := w.unreported[key]
 	spoken := event == watch.Deleted || slices.ContainsFunc(objects.Conditions(object), func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReady && c.ObservedGeneration == object.GetGeneration()
 	})
 	switch {
 	case spoken && before != nil:
 		before.timer.Stop()
-		delete(w.silent, key)
+		delete(w.unreported, key)
 	case spoken:
 	case before == nil || before.generation != object.GetGeneration():
 		if before != nil {
 			before.timer.Stop()
 		}
-		w.silent[key] = w.impatience(key, object.GetGeneration())
+		w.unreported[key] = w.startDeadline(key, object.GetGeneration())
 	}
 }
 
-// impatience is what is felt about an object whose operator keeps silent.
-func (w *Watcher) impatience(key Key, generation int64) *silence {
-	return &silence{generation: generation, timer: time.AfterFunc(w.patience, func() {
+// startDeadline notes a violation if the operator of an object has not said anything in time.
+func (w *Watcher) startDeadline(key Key, generation int64) *unreported {
+	return &unreported{generation: generation, timer: time.AfterFunc(w.reasonDeadline, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if still := w.silent[key]; still != nil && still.generation == generation && w.operators[operatorOf(key.Kind)] {
-			w.violations = append(w.violations, fmt.Sprintf("%s: its operator has said nothing about generation %d for %s", key, generation, w.patience))
+		if still := w.unreported[key]; still != nil && still.generation == generation && w.operators[operatorOf(key.Kind)] {
+			w.violations = append(w.violations, fmt.Sprintf("%s: its operator has said nothing about generation %d for %s", key, generation, w.reasonDeadline))
 			w.wake()
 		}
 	})}
@@ -406,10 +406,10 @@ func (w *Watcher) running(name string, runs bool) {
 		return
 	}
 	// Its time begins now.
-	for key, s := range w.silent {
+	for key, s := range w.unreported {
 		if operatorOf(key.Kind) == name {
 			s.timer.Stop()
-			w.silent[key] = w.impatience(key, s.generation)
+			w.unreported[key] = w.startDeadline(key, s.generation)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestKV19StoresStayEvenlySpreadOverZones(t *testing.T) {
 		cluster = parse[v1alpha1.TidbCluster](t, string(sample))
 		cluster.Spec.TiKV[0].Replicas = ptr.To(int32(c.stores))
 		r.Apply(cluster)
-		r.Await(rig.Patience, "those that come have a node, and those that leave are gone", func(o rig.Objects) error {
+		r.Await(rig.Timeout, "those that come have a node, and those that leave are gone", func(o rig.Objects) error {
 			placed := 0
 			for _, name := range o.Names("Pod", cluster.Name+"-tikv-") {
 				if node, _, _ := unstructured.NestedString(o.Get("Pod", name).Object, "spec", "nodeName"); node == "" {
@@ -87,7 +87,7 @@ func TestKV19StoresAreSpreadAgainWhenTheSpecSaysSo(t *testing.T) {
 	require.Equal(t, []int{3, 0}, []int{fullest, emptiest})
 	cluster.Spec.TiKV[0].Rebalance = "zone"
 	r.Apply(cluster.DeepCopy())
-	r.Await(rig.Patience, "both that were one too many have been exchanged", func(o rig.Objects) error {
+	r.Await(rig.Timeout, "both that were one too many have been exchanged", func(o rig.Objects) error {
 		if n := len(o.Names("Pod", cluster.Name+"-tikv-")); n < 6 {
 			return fmt.Errorf("there are %d stores", n)
 		}

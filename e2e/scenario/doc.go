@@ -15,7 +15,7 @@
 //	- await: {converged: [PDGroup a, TiKVGroup b, TiDBGroup c]}
 //	- scale: {object: TiKVGroup b, replicas: 5}
 //	- await: {converged: [TiKVGroup b], count: {Pod b-: 5}}
-//	- expect: {restarts: {}, births: 1, claimsKept: true}
+//	- expect: {restarts: {}, bootstraps: 1, claimsKept: true}
 //
 // [Step] lists the verbs, [Holds] what may be awaited and expected. A field that
 // does not exist is an error, and so is a step with two verbs. A step "permute"

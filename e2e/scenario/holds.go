@@ -100,7 +100,7 @@ type Await struct {
 	// Shows waits likewise until the members in pods show the certificates of Secrets, by
 	// pod and Secret.
 	Shows map[string]string `json:"shows,omitempty"`
-	// Within is how long it may take; the world's patience if zero.
+	// Within is how long it may take; the scenario's timeout if zero.
 	Within metav1.Duration `json:"within,omitempty"`
 }
 
@@ -162,8 +162,8 @@ type Expect struct {
 	// Replacements is how often pods were replaced whose names begin with something,
 	// all together, where it is chance which: {a-: 1}.
 	Replacements map[string]int `json:"replacements,omitempty"`
-	// Births is how many PD clusters were bootstrapped, in all of them together.
-	Births *int `json:"births,omitempty"`
+	// Bootstraps is how many PD clusters were bootstrapped, in all of them together.
+	Bootstraps *int `json:"bootstraps,omitempty"`
 	// Upgrades is how many upgrades TiDB was told of before the first server had
 	// another version, and that they are over after the last, in all databases
 	// together; and that no other server was ever restarted with another version.

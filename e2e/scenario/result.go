@@ -32,8 +32,8 @@ type Result struct {
 	// Restarts is how often each pod was replaced; pods that never were are
 	// left out.
 	Restarts map[string]int
-	// Births is how many PD clusters were bootstrapped for each PDGroup.
-	Births map[string]int
+	// Bootstraps is how many PD clusters were bootstrapped for each PDGroup.
+	Bootstraps map[string]int
 	// Alarms that the scenario does not tolerate.
 	Alarms []string
 	// Violations of what the watcher looks after.
@@ -74,7 +74,7 @@ func (r Result) Unproved() error {
 }
 
 // Differences says in what the result differs from that of an undisturbed run:
-// in objects, in how often pods were replaced, and in clusters that were born.
+// in objects, in how often pods were replaced, and in clusters that were bootstrapped.
 // Requests and times may differ.
 func (r Result) Differences(undisturbed Result) []string {
 	out := Compare(r.Outcome, undisturbed.Outcome)
@@ -88,7 +88,7 @@ func (r Result) Differences(undisturbed Result) []string {
 		}
 	}
 	differ("replacements of pod", r.Restarts, undisturbed.Restarts)
-	differ("PD clusters born for", r.Births, undisturbed.Births)
+	differ("PD clusters bootstrapped for", r.Bootstraps, undisturbed.Bootstraps)
 	return out
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
-// patience is how long what must come may take where neither step nor scenario
+// defaultTimeout is how long what must come may take where neither step nor scenario
 // says, on a machine that does much else.
-const patience = 3 * time.Minute
+const defaultTimeout = 3 * time.Minute
 
 // request bounds a single request to the API server.
 const request = 30 * time.Second
@@ -80,7 +80,7 @@ func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
 	seen := w.Observed()
 	result = Result{
 		Scenario: s.Name, Took: time.Since(begin),
-		Restarts: CountRestarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
+		Restarts: CountRestarts(seen.UIDs), Bootstraps: seen.Bootstraps, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
 		Workload: r.reported, Tried: seen.Tried, Pasted: r.pasted,
 	}
 	if err == nil {
@@ -356,13 +356,13 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 	if e.Held != nil && !slices.Equal(seen.Held, *e.Held) {
 		last = errors.Join(last, fmt.Errorf("PD holds old data back for %v, not for %v", seen.Held, *e.Held))
 	}
-	if e.Births != nil {
-		births := 0
-		for _, n := range seen.Births {
-			births += n
+	if e.Bootstraps != nil {
+		bootstraps := 0
+		for _, n := range seen.Bootstraps {
+			bootstraps += n
 		}
-		if births != *e.Births {
-			last = errors.Join(last, fmt.Errorf("%d PD clusters were bootstrapped, not %d", births, *e.Births))
+		if bootstraps != *e.Bootstraps {
+			last = errors.Join(last, fmt.Errorf("%d PD clusters were bootstrapped, not %d", bootstraps, *e.Bootstraps))
 		}
 	}
 	if e.Upgrades != nil {

@@ -47,8 +47,8 @@ type Scenario struct {
 	Full bool `json:"full,omitempty"`
 	// Options of the world.
 	Options Options `json:"options,omitempty"`
-	// Patience is how long each await may take that does not say.
-	Patience metav1.Duration `json:"patience,omitempty"`
+	// Timeout is how long each await may take that does not say.
+	Timeout metav1.Duration `json:"timeout,omitempty"`
 	// Use names files of e2e/scenarios/manifests, without their ending, whose
 	// manifests the steps may name as well.
 	Use []string `json:"use,omitempty"`
@@ -173,7 +173,7 @@ var sampleNames = regexp.MustCompile(`"[^" ]+\.yaml"`)
 
 // within is how long a wait may take that says so, or does not.
 func (s Scenario) within(said time.Duration) time.Duration {
-	return cmp.Or(said, s.Patience.Duration, patience)
+	return cmp.Or(said, s.Timeout.Duration, defaultTimeout)
 }
 
 // objects returns what a name of an apply step stands for.

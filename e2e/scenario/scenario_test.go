@@ -136,9 +136,9 @@ func TestDifferencesOfOutcomesAreNamed(t *testing.T) {
 	assert.Len(t, scenario.Compare(have, want), 2, "any spec of the pod will do")
 	assert.NotNil(t, have[slices.IndexFunc(have, func(o scenario.Object) bool { return o.Key.Kind == "Pod" })].Spec, "what is compared stays as it is")
 
-	again := scenario.Result{Restarts: map[string]int{"a-0": 1}, Births: map[string]int{"a": 2}}
-	assert.Equal(t, []string{"replacements of pod a-0: 1, undisturbed 0", "PD clusters born for a: 2, undisturbed 1"},
-		again.Differences(scenario.Result{Births: map[string]int{"a": 1}}))
+	again := scenario.Result{Restarts: map[string]int{"a-0": 1}, Bootstraps: map[string]int{"a": 2}}
+	assert.Equal(t, []string{"replacements of pod a-0: 1, undisturbed 0", "PD clusters bootstrapped for a: 2, undisturbed 1"},
+		again.Differences(scenario.Result{Bootstraps: map[string]int{"a": 1}}))
 }
 
 func TestAScenarioHasTheOperatorsOfWhatItNames(t *testing.T) {

@@ -65,7 +65,7 @@ func (r *runner) workloadStep(ctx context.Context, w Workload) (err error) {
 	if w.End {
 		return r.endWorkload(ctx)
 	}
-	ctx, cancel := r.patient(ctx)
+	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
 	login := func(ctx context.Context) (workload.Login, error) { return r.world.Login(ctx, w.Login) }
 	if _, err := login(ctx); errors.Is(err, ErrNotHere) {
@@ -75,15 +75,15 @@ func (r *runner) workloadStep(ctx context.Context, w Workload) (err error) {
 	return err
 }
 
-// patient is how long something may take that the scenario's patience bounds.
-func (r *runner) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns a context that ends when the scenario's timeout has passed.
+func (r *runner) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	within := r.scenario.within(0)
 	return context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 }
 
 // endWorkload ends the workload that runs, with the Events that were seen meanwhile as marks.
 func (r *runner) endWorkload(ctx context.Context) error {
-	ctx, cancel := r.patient(context.WithoutCancel(ctx))
+	ctx, cancel := r.withTimeout(context.WithoutCancel(ctx))
 	defer cancel()
 	marks, err := r.marks(ctx)
 	r.workload.Mark(marks...)
@@ -102,7 +102,7 @@ func (r *runner) operation(ctx context.Context, o Operation) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := r.patient(ctx)
+	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
 	seen, err := span.End(ctx)
 	if err != nil {

@@ -93,8 +93,8 @@ type World interface {
 type Observed struct {
 	// UIDs that each pod and claim had, by kind and name, in their order.
 	UIDs map[objects.Key][]types.UID
-	// Births is how many PD clusters were bootstrapped for each PDGroup.
-	Births map[string]int
+	// Bootstraps is how many PD clusters were bootstrapped for each PDGroup.
+	Bootstraps map[string]int
 	// Upgrades are what TiDB was told of upgrades, for each PDGroup; nil where it is
 	// not known.
 	Upgrades map[string]model.Upgrades

@@ -32,8 +32,8 @@ import (
 // it runs. The first time builds both, which takes minutes.
 const trialEnv = "TIKV_TRIAL"
 
-// patience is how long anything may take on a machine that has other things to do.
-const patience = 3 * time.Minute
+// timeout is how long anything may take on a machine that has other things to do.
+const timeout = 3 * time.Minute
 
 // world is PDs, stores and a TiDB as processes on the loopback.
 type world struct {
@@ -106,7 +106,7 @@ func (w *world) stop(name string, signal os.Signal) {
 	require.NoError(w.t, p.Process.Signal(signal))
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		require.Fail(w.t, "it does not end", name)
 	}
 }
@@ -199,7 +199,7 @@ func (w *world) open(database string) *sql.DB {
 func (w *world) until(what string, try func() error) {
 	w.t.Helper()
 	var err error
-	for begin := time.Now(); time.Since(begin) < patience; <-time.After(100 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < timeout; <-time.After(100 * time.Millisecond) {
 		if err = try(); err == nil {
 			w.t.Logf("%-50s %s", what, time.Since(begin).Round(100*time.Millisecond))
 			return
@@ -647,7 +647,7 @@ func trial(t *testing.T, binaries map[string]string) {
 	w.again(first[0])
 	select {
 	case <-w.running[first[0]].ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		require.Fail(t, "a tombstone runs")
 	}
 }

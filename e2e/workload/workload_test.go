@@ -16,8 +16,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/workload/memorydb"
 )
 
-// patience bounds every wait.
-const patience = time.Minute
+// timeout bounds every wait.
+const timeout = time.Minute
 
 // at logs in at an address.
 func at(address string) func(context.Context) (workload.Login, error) {
@@ -36,7 +36,7 @@ func startAt(t *testing.T, login func(context.Context) (workload.Login, error), 
 	t.Helper()
 	c.Login = login
 	c.Interval, c.Lifetime = cmp.Or(c.Interval, 20*time.Millisecond), cmp.Or(c.Lifetime, 200*time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	run, err := workload.Start(ctx, c)
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func startAt(t *testing.T, login func(context.Context) (workload.Login, error), 
 // operate does something as an operation, after which every session has written again.
 func operate(t *testing.T, run *workload.Run, do func()) workload.Operation {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	begun := run.Begin("test")
 	do()
@@ -58,7 +58,7 @@ func operate(t *testing.T, run *workload.Run, do func()) workload.Operation {
 
 func finish(t *testing.T, run *workload.Run) workload.Report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	report, err := run.Finish(ctx)
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func finish(t *testing.T, run *workload.Run) workload.Report {
 // until waits until what was seen is as wished.
 func until(t *testing.T, run *workload.Run, wish func(workload.Operation) bool) {
 	t.Helper()
-	require.Eventually(t, func() bool { return wish(run.Now()) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return wish(run.Now()) }, timeout, time.Millisecond)
 }
 
 // user runs a statement beside the workload.

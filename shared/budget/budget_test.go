@@ -85,7 +85,7 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 			}
 			s.Instances[0].Status.Conditions = nil
 		}, 2},
-		"and PD is silent": {2, func(s *observation.Snapshot) {
+		"and PD does not answer": {2, func(s *observation.Snapshot) {
 			s.PD, s.Instances[0].Status.Conditions = pd.View{Err: errors.New("no")}, nil
 		}, 2},
 		"one never came": {2, func(s *observation.Snapshot) {

@@ -29,7 +29,7 @@ func TestTheSameCauseReadsTheSame(t *testing.T) {
 		{"a reset", reset(40001), "connection reset by peer"},
 		{"a reset of another local port", reset(40002), "connection reset by peer"},
 		{"an unknown name", &net.DNSError{Err: "no such host", Name: "basic-pd.default.svc", Server: "10.0.0.10:53", IsNotFound: true}, "no such host basic-pd.default.svc"},
-		{"a name server that is silent", &net.DNSError{Err: "read udp 10.0.0.1:40003->10.0.0.10:53: i/o timeout", Name: "basic-pd", IsTimeout: true}, "the name basic-pd could not be resolved"},
+		{"a name server that does not answer", &net.DNSError{Err: "read udp 10.0.0.1:40003->10.0.0.10:53: i/o timeout", Name: "basic-pd", IsTimeout: true}, "the name basic-pd could not be resolved"},
 		{"a deadline", fmt.Errorf("get: %w", context.DeadlineExceeded), "no answer in time"},
 		{"a timeout of the network", &net.OpError{Op: "dial", Addr: to, Err: os.ErrDeadlineExceeded}, "no answer in time"},
 		{"a closed connection", io.ErrUnexpectedEOF, "the connection was closed"},

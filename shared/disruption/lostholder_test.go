@@ -50,7 +50,7 @@ func TestKV15TheLeaseOfALostStoreIsTakenOnlyAfterPDLetsItLead(t *testing.T) {
 		"the Lease has no holder": {flash, func(s *observation.Snapshot) {
 			s.PD.EvictLeader, s.Lease, s.HolderLost = []string{"4"}, lease.State{}, false
 		}, nil, true},
-		"PD is silent":                 {flash, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
+		"PD does not answer":           {flash, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
 		"and is to be fixed":           {pdGroup, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, true},
 		"its own kind looks by itself": {&v1alpha1.TiKVGroup{}, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"4"} }, nil, true},
 	} {

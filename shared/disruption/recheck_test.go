@@ -79,7 +79,7 @@ func TestAnIrreversibleStepRequiresAFreshAnswerOfPD(t *testing.T) {
 		"a stop of who leads by now": {func(r *Result) {
 			recheckPreparation(planner{planning.Inputs{Rendering: rendering}, r}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Leader: "a"}, "PD's state has changed"},
-		"a stop when PD has fallen silent": {func(r *Result) {
+		"a stop when PD answers no more": {func(r *Result) {
 			recheckPreparation(planner{planning.Inputs{Rendering: rendering}, r}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Err: errors.New("refused")}, "PD does not answer"},
 		"a removal of who leads by now": {func(r *Result) {

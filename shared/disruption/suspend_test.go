@@ -18,7 +18,7 @@ import (
 func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		holder, pod string
-		silent      bool
+		unknown     bool
 		component   component.Component
 		gives       bool
 	}{
@@ -37,7 +37,7 @@ func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
 				s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: i.Name, UID: types.UID(c.holder)}}
 			}
 			plan := EmptyResult()
-			releaseWhileSuspended(planner{planning.Inputs{Group: &v1alpha1.TiKVGroup{}, Snapshot: s, Rendering: component.Rendering{Component: c.component, DatabaseUnknown: c.silent}}, &plan})
+			releaseWhileSuspended(planner{planning.Inputs{Group: &v1alpha1.TiKVGroup{}, Snapshot: s, Rendering: component.Rendering{Component: c.component, DatabaseUnknown: c.unknown}}, &plan})
 			assert.Equal(t, c.gives, plan.Lease.Release)
 		})
 	}

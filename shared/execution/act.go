@@ -41,7 +41,7 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 		return o
 	}
 	if plan.Lease.Release {
-		if o := giveLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
+		if o := releaseLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
 			return o
 		}
 	}

@@ -59,7 +59,8 @@ func leaseTaken(ctx context.Context, env operator.Env, g v1alpha1.Group) step.Ou
 	return step.Conflict(v1alpha1.ReasonWaitingForLease, "the Lease "+name+" has changed meanwhile")
 }
 
-func giveLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, change planning.LeaseChange) step.Outcome {
+// releaseLease releases the disruption Lease, which another Instance may take then.
+func releaseLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, change planning.LeaseChange) step.Outcome {
 	err := newLeaseWriter(env).Release(ctx, s.Lease)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):

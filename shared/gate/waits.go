@@ -10,9 +10,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Patience is how long an operator may take to look at a change before a user is
+// ProcessingTimeout is how long an operator may take to look at a change before a user is
 // asked whether it runs at all: mostly it takes less than a second.
-const Patience = 10 * time.Second
+const ProcessingTimeout = 10 * time.Second
 
 // forgotten is after how long a debt that was not asked about is dropped: its
 // object is gone.
@@ -33,7 +33,7 @@ type debt struct {
 }
 
 // IsOverdue reports whether an object has been without a current Ready condition for
-// longer than Patience.
+// longer than ProcessingTimeout.
 func (w *Waits) IsOverdue(object metav1.Object, conditions []metav1.Condition, now time.Time) bool {
 	if w == nil {
 		return false
@@ -59,5 +59,5 @@ func (w *Waits) IsOverdue(object metav1.Object, conditions []metav1.Condition, n
 	}
 	owed.asked = now
 	w.since[uid] = owed
-	return now.Sub(owed.since) >= Patience
+	return now.Sub(owed.since) >= ProcessingTimeout
 }

@@ -212,7 +212,7 @@ func notReadyOutcome(in planning.Inputs, stops disruption.Result) step.Outcome {
 		}
 		o := member.OutcomeOf(i)
 		if o.Reason == v1alpha1.ReasonWaitingForInstances {
-			if o.After = gate.Patience; in.Snapshot.Overdue[i.UID] {
+			if o.After = gate.ProcessingTimeout; in.Snapshot.Overdue[i.UID] {
 				o.After, o.Message = member.WaitDeadline, o.Message+": is it running?"
 			}
 		}

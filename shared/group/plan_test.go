@@ -49,7 +49,7 @@ func TestAMarkIsRemovedOnlyAfterPDConfirmsThatNothingIsLeft(t *testing.T) {
 	}{
 		"nothing is left":       {v1alpha1.KindTiKVGroup, pd.View{}, false},
 		"something is":          {v1alpha1.KindTiKVGroup, begun, true},
-		"PD is silent":          {v1alpha1.KindTiKVGroup, pd.View{Err: errors.New("no")}, true},
+		"PD does not answer":    {v1alpha1.KindTiKVGroup, pd.View{Err: errors.New("no")}, true},
 		"and is not waited for": {v1alpha1.KindPDGroup, pd.View{Err: errors.New("no")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,19 +103,19 @@ func TestInstancesOfAFormerGroupBlockANewOne(t *testing.T) {
 	}
 }
 
-// silent removes members without a word of how far it is.
-type silent struct{ componenttest.Clean }
+// unreporting removes members without a word of how far it is.
+type unreporting struct{ componenttest.Clean }
 
-func (silent) NeedsLease(component.Disruption) bool { return false }
+func (unreporting) NeedsLease(component.Disruption) bool { return false }
 
-func (silent) Prepare(component.Disruption, time.Time) component.Preparation {
+func (unreporting) Prepare(component.Disruption, time.Time) component.Preparation {
 	return component.Preparation{Wait: step.Done()}
 }
 
 // P9: a group is not what its spec asks for while a member that is being deleted is missing
 // in it, even if its removal says nothing.
 func TestAGroupIsNotUpToDateWithoutAMemberThatIsBeingDeleted(t *testing.T) {
-	r := component.Rendering{Component: silent{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}}
+	r := component.Rendering{Component: unreporting{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}}
 	for name, c := range map[string]struct {
 		instances int32
 		outcome   step.Kind

@@ -24,7 +24,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 // access is the control plane's.
 var access *rest.Config
@@ -69,7 +69,7 @@ func TestAListLooksAtItsOwnClusterOnly(t *testing.T) {
 		_, err := c.GetInformer(t.Context(), watched, cache.BlockUntilSynced(false))
 		require.NoError(t, err, "also if two controllers watch it")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	ended := make(chan error)
 	go func() { ended <- c.Start(ctx) }()
 	defer func() {

@@ -62,7 +62,7 @@ func TestAnEditComesBeforeAQueuedList(t *testing.T) {
 	}
 	flags, err := Parse("lister", []string{"--namespaces=listed", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--concurrency=1"})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	l := &lister{edits: queueing.NewEdits(), began: make(chan string), proceed: make(chan struct{})}
 	ended := make(chan error)
 	go func() { ended <- Run(ctx, access, NewProgram(l.definition()), flags) }()
@@ -89,7 +89,7 @@ func TestAnEditComesBeforeAQueuedList(t *testing.T) {
 	touch(t, "listed", edited, "b")
 	require.Eventually(t, func() bool {
 		return l.edits.Has(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "listed", Name: edited}})
-	}, patience, tick)
+	}, timeout, tick)
 	l.proceed <- struct{}{}
 	assert.Equal(t, edited, next(), "it comes before %d others that are listed", groups-2)
 }

@@ -124,7 +124,7 @@ func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) er
 
 // runManager runs a program in the namespaces of the scope, or if nil of the flags.
 func runManager(ctx context.Context, cfg *rest.Config, program Program, flags Flags, scope *shard.Scope) error {
-	reach := Reach{Credentials: credentials.New(time.Now), Patience: status.Patience, Scope: scope}
+	reach := Reach{Credentials: credentials.New(time.Now), MessageDelay: status.MessageDelay, Scope: scope}
 	dial, unregister, err := newDialer(program, flags, reach.Credentials)
 	if err != nil {
 		return err
@@ -167,8 +167,8 @@ type Reach struct {
 	Dial pd.Dialer
 	// Credentials are what clusters are connected to with, by Dial too.
 	Credentials *credentials.Store
-	// Patience is for how long words of a status wait.
-	Patience time.Duration
+	// MessageDelay is for how long words of a status wait.
+	MessageDelay time.Duration
 	// Scope are the namespaces of its shard; nil for those of the flags.
 	Scope *shard.Scope
 
@@ -268,7 +268,7 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 		Records: revision.NewMemory(),
 		Now:     time.Now,
 	}
-	env.Status = status.Writer{Apply: env.Apply(), Recorder: env.Recorder, Version: Version(), Words: status.NewWords(env.Now, reach.Patience)}
+	env.Status = status.Writer{Apply: env.Apply(), Recorder: env.Recorder, Version: Version(), Words: status.NewWords(env.Now, reach.MessageDelay)}
 	var err error
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return err

@@ -40,8 +40,8 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
-	tick     = 20 * time.Millisecond
+	timeout = 20 * time.Second
+	tick    = 20 * time.Millisecond
 )
 
 // What TestMain hands to the tests.
@@ -167,7 +167,7 @@ func isReady(t *testing.T, namespace, name string) {
 		var g v1alpha1.PDGroup
 		require.NoError(t, api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &g))
 		return len(g.Status.Conditions) > 0
-	}, patience, tick)
+	}, timeout, tick)
 }
 
 func touch(t *testing.T, namespace, name, note string) {
@@ -201,7 +201,7 @@ func TestAPanicIsContainedAndCounted(t *testing.T) {
 	namespace := controlplane.CreateNamespace(t, api)
 	r, _ := run(t, namespace, "panicky")
 	create(t, namespace, "panics")
-	require.Eventually(t, func() bool { return metric(t, "controller_runtime_reconcile_panics_total", "panicky") > 1 }, patience, tick)
+	require.Eventually(t, func() bool { return metric(t, "controller_runtime_reconcile_panics_total", "panicky") > 1 }, timeout, tick)
 	create(t, namespace, "sound")
 	isReady(t, namespace, "sound")
 	assert.NotZero(t, r.count(types.NamespacedName{Namespace: namespace, Name: "panics"}))
@@ -223,14 +223,14 @@ func TestTwoOperatorsRunInOneProcessAndOneAfterTheOther(t *testing.T) {
 
 func TestAnIdleOperatorLogsNothing(t *testing.T) {
 	namespace := controlplane.CreateNamespace(t, api)
-	r, _ := run(t, namespace, "silent")
+	r, _ := run(t, namespace, "idle")
 	create(t, namespace, "a")
 	isReady(t, namespace, "a")
 	key := types.NamespacedName{Namespace: namespace, Name: "a"}
 	reconciled := func() { // at least once more
 		n := r.count(key)
 		touch(t, namespace, "a", fmt.Sprint(n))
-		require.Eventually(t, func() bool { return r.count(key) > n }, patience, tick)
+		require.Eventually(t, func() bool { return r.count(key) > n }, timeout, tick)
 	}
 	reconciled()
 	line := len(logs.after(0))
@@ -263,7 +263,7 @@ func TestMetricsAndProbesAreServed(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, text = get(t, "http://"+scraped+"/metrics")
 		return strings.Contains(text, `tidb_groups_condition{cluster="a",condition="Ready",kind="PDGroup",name="a",namespace="`+namespace+`",reason="Ready",status="True"} 1`)
-	}, patience, tick)
+	}, timeout, tick)
 	assert.Equal(t, 1, strings.Count(text, "# TYPE tidb_groups_condition gauge"))
 	assert.Contains(t, text, `tidb_groups_unconverged_seconds{cluster="a",kind="PDGroup",name="a",namespace="`+namespace+`"} 0`)
 	for line := range strings.Lines(text) { // what is told is documented
@@ -288,7 +288,7 @@ func TestProfilesAreServedOnlyAtTheProfilingAddress(t *testing.T) {
 		require.Eventually(t, func() bool {
 			code, text = get(t, "http://"+profiles+"/debug/pprof/"+path+"?debug=1")
 			return code == http.StatusOK
-		}, patience, tick)
+		}, timeout, tick)
 		assert.Contains(t, text, says)
 	}
 	code, text := get(t, "http://"+profiles+"/debug/pprof/profile?seconds=1")
@@ -296,7 +296,7 @@ func TestProfilesAreServedOnlyAtTheProfilingAddress(t *testing.T) {
 	stop()
 
 	run(t, namespace, "not-profiled", func(f *Flags) { f.ProbeAddress = probes })
-	require.Eventually(t, func() bool { code, _ := get(t, "http://"+probes+"/readyz"); return code == http.StatusOK }, patience, tick)
+	require.Eventually(t, func() bool { code, _ := get(t, "http://"+probes+"/readyz"); return code == http.StatusOK }, timeout, tick)
 	code, text = get(t, "http://"+profiles+"/debug/pprof/heap")
 	assert.Zero(t, code, text)
 	code, text = get(t, "http://"+probes+"/debug/pprof/heap")
@@ -334,7 +334,7 @@ func TestMetricsAreServedToAuthorizedReaders(t *testing.T) {
 		return response.StatusCode
 	}
 	may, other := "Bearer "+token("reader"), "Bearer "+token("stranger")
-	require.Eventually(t, func() bool { return get(may) == http.StatusOK }, patience, tick)
+	require.Eventually(t, func() bool { return get(may) == http.StatusOK }, timeout, tick)
 	assert.Equal(t, http.StatusForbidden, get(other))
 	assert.Equal(t, http.StatusUnauthorized, get("Bearer nonsense"))
 	assert.Equal(t, http.StatusUnauthorized, get("Basic cm9vdDpyb290"))

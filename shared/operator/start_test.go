@@ -105,16 +105,16 @@ func TestAnOperatorStopsAndNamesAMissingKind(t *testing.T) {
 		require.Eventually(t, func() bool { // not while the old one is being deleted
 			err := api.Create(context.Background(), again.DeepCopy())
 			return err == nil || apierrors.IsAlreadyExists(err) && len(missing()) == 0
-		}, patience, tick)
-		require.Eventually(t, func() bool { return len(missing()) == 0 }, patience, tick)
+		}, timeout, tick)
+		require.Eventually(t, func() bool { return len(missing()) == 0 }, timeout, tick)
 	}
 	defer restore()
-	require.Eventually(t, func() bool { return len(missing()) == 1 }, patience, tick)
+	require.Eventually(t, func() bool { return len(missing()) == 1 }, timeout, tick)
 
 	namespace := controlplane.CreateNamespace(t, api)
 	flags, err := Parse("lacking", []string{"--namespaces=" + namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for _, shard := range []string{"", "a"} { // it ends by itself, not with the context
 		if flags.Shard = shard; shard != "" {

@@ -45,7 +45,7 @@ func TestACanaryIsUndoneByRevertingTheEdit(t *testing.T) {
 }
 
 // P7: nor is a member whose node does not answer kept from it.
-func TestACanaryOnASilentNodeIsUndone(t *testing.T) {
+func TestACanaryOnAnUnreachableNodeIsUndone(t *testing.T) {
 	most := int32(1)
 	g := &v1alpha1.TiKVGroup{}
 	g.Spec.Disruption, g.Status.CurrentRevision = &v1alpha1.Disruption{UpdateAtMost: &most}, "old"

@@ -43,7 +43,7 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 		"even":                         {is(old(0), old(1), old(2)), component.Spread{By: "zone"}, nil, 0, ""},
 		"not asked for":                {is(old(0), old(1), old(2)), component.Spread{}, nil, 0, ""},
 		"the zones are unknown":        {is(old(0), old(1), old(2)), unknown, nil, 0, "who knows"},
-		"PD is silent":                 {is(old(0), old(1), old(2)), unknown, func(_ *v1alpha1.TiKVGroup, _ *observation.Snapshot, r *component.Rendering) { r.DatabaseUnknown = true }, 0, ""},
+		"PD does not answer":           {is(old(0), old(1), old(2)), unknown, func(_ *v1alpha1.TiKVGroup, _ *observation.Snapshot, r *component.Rendering) { r.DatabaseUnknown = true }, 0, ""},
 		"not while one does not serve": {is(old(0), instancetest.NotReady(old(1)), old(2)), uneven, nil, 0, ""},
 		"not while one leaves":         {is(old(0), instancetest.MarkRetiring(old(1)), old(2)), uneven, nil, 0, ""},
 		"not while one comes back":     {is(old(0), instancetest.MarkDeleted(old(1)), old(2), old(3)), uneven, nil, 0, ""},
@@ -62,7 +62,7 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 		}, 0, "disruption.paused"},
 		"the new one starts: no member leaves": {is(old(0), old(1), old(2), instancetest.NotReady(fresh(3))), uneven, nil, 1, "when all are Ready"},
 		"its place is not known yet":           {is(old(0), old(1), old(2), fresh(3)), unknown, nil, 1, "who knows"},
-		"PD is silent when it has come":        {is(old(0), old(1), old(2), fresh(3)), uneven, func(_ *v1alpha1.TiKVGroup, _ *observation.Snapshot, r *component.Rendering) { r.DatabaseUnknown = true }, 1, ""},
+		"PD does not answer when it has come":  {is(old(0), old(1), old(2), fresh(3)), uneven, func(_ *v1alpha1.TiKVGroup, _ *observation.Snapshot, r *component.Rendering) { r.DatabaseUnknown = true }, 1, ""},
 		"it does not help, and stays":          {is(old(0), old(1), old(2), fresh(3)), fruitless, nil, 1, "it came to a"},
 		"it helps: one may leave":              {is(old(0), old(1), old(2), fresh(3)), uneven, nil, 0, ""},
 		"also when disruptions were paused meanwhile": {is(old(0), old(1), old(2), fresh(3)), uneven, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot, _ *component.Rendering) {

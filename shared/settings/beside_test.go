@@ -16,8 +16,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// patience bounds what a test waits for.
-const patience = 20 * time.Second
+// timeout bounds what a test waits for.
+const timeout = 20 * time.Second
 
 // mute is a status port that answers when it is told to.
 type mute struct{ speak chan struct{} }
@@ -47,7 +47,7 @@ func strays(count int) []*v1alpha1.Instance {
 }
 
 // KV-25.
-func TestKV25AHundredSilentMembersHoldUpNoReconcile(t *testing.T) {
+func TestKV25AHundredUnreachableMembersHoldUpNoReconcile(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	g.Name, g.Namespace = "kv", "shop"
 	api, instances := mute{speak: make(chan struct{})}, strays(100)
@@ -56,7 +56,7 @@ func TestKV25AHundredSilentMembersHoldUpNoReconcile(t *testing.T) {
 	running, pending := m.Observe(g, instances) // comes back, although no member answers
 	assert.Empty(t, running)
 	assert.True(t, pending, "nothing is made of the rest yet")
-	now = now.Add(settings.Patience - 1)
+	now = now.Add(settings.FirstAnswerTimeout - 1)
 	instances = append(instances, strays(101)[100])
 	_, pending = m.Observe(g, instances)
 	assert.True(t, pending)
@@ -65,7 +65,7 @@ func TestKV25AHundredSilentMembersHoldUpNoReconcile(t *testing.T) {
 	assert.False(t, pending, "but not forever, even if others are begun to be asked meanwhile")
 
 	close(api.speak)
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for len(running) < len(instances) {
 		select {
 		case e := <-m.Answers():
@@ -104,7 +104,7 @@ func TestAnUnknownConfigurationCausesNoUpdateAndNoRestart(t *testing.T) {
 	p.reconcile(p.Snapshot()) // marks
 	p.edit(func() { p.config = config{"a": "1"} })
 	p.reconcile(p.Snapshot()) // asks
-	p.Now = p.Now.Add(settings.Patience)
+	p.Now = p.Now.Add(settings.FirstAnswerTimeout)
 	plan := p.reconcile(p.Snapshot())
 	assert.Equal(t, v1alpha1.ReasonConfigPending, plan.Outcome.Reason)
 	assert.Contains(t, plan.Outcome.Message, "is being asked")
@@ -139,7 +139,7 @@ func TestAnEditRevertedWhileItIsBeingAppliedIsSetBack(t *testing.T) {
 	assert.Empty(t, p.stopped)
 }
 
-func TestASilentMemberIsAskedAgainAndItsErrorStaysTheSame(t *testing.T) {
+func TestAnUnreachableMemberIsAskedAgainAndItsErrorStaysTheSame(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.edit(func() { p.config = config{"a": "2"} })
 	p.converge()
@@ -158,7 +158,7 @@ func TestASilentMemberIsAskedAgainAndItsErrorStaysTheSame(t *testing.T) {
 	assert.Len(t, p.begun, 2)
 	assert.Equal(t, first.Message, again.Message, "while it is being asked")
 	assert.Greater(t, again.After, time.Second, "it is not looked at all the time meanwhile")
-	assert.False(t, p.wakesByEnding(0), "that it is as silent as before is no news")
+	assert.False(t, p.wakesByEnding(0), "that it still does not answer is no news")
 	p.down = false
 	assert.True(t, p.wakesByEnding(0))
 	p.Now = p.Now.Add(again.After)
@@ -167,7 +167,7 @@ func TestASilentMemberIsAskedAgainAndItsErrorStaysTheSame(t *testing.T) {
 	assert.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
 }
 
-func TestAnEditBlockedByASilentMemberNamesTheWorkaround(t *testing.T) {
+func TestAnEditBlockedByAnUnreachableMemberNamesTheWorkaround(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.down = true
 	p.edit(func() { p.config = config{"a": "2"} })

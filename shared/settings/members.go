@@ -22,11 +22,11 @@ import (
 const (
 	// callTimeout bounds one request to a member.
 	callTimeout = 3 * time.Second
-	// Patience is for how long a group waits at most for the first answers of members
+	// FirstAnswerTimeout is for how long a group waits at most for the first answers of members
 	// before it goes on without: the call, and a little.
-	Patience = callTimeout + time.Second/2
+	FirstAnswerTimeout = callTimeout + time.Second/2
 	// callsAtOnce bounds how many members of all groups are asked or given something
-	// at the same time: silent ones must not hold up the others, and each answer may
+	// at the same time: unreachable ones must not hold up the others, and each answer may
 	// take some MiB.
 	callsAtOnce = 16
 )
@@ -109,7 +109,7 @@ func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
 // else than their files say run with, as far as that is known. It has those asked
 // that it does not know or whose process is another one by now, and forgets those
 // that run with their files. Pending says that some have just begun to be asked:
-// nothing should be made of the rest before they have answered, or Patience is over.
+// nothing should be made of the rest before they have answered, or FirstAnswerTimeout is over.
 func (m *Members) Observe(g v1alpha1.Group, instances []*v1alpha1.Instance) (running map[string]observation.RunningConfig, pending bool) {
 	for _, ask := range m.planRequests(g, instances) {
 		m.begin(ask)
@@ -136,7 +136,7 @@ func (m *Members) Observe(g v1alpha1.Group, instances []*v1alpha1.Instance) (run
 	case !before:
 		m.held[key], held = m.now(), m.now()
 	}
-	return running, unknown && m.now().Sub(held) < Patience
+	return running, unknown && m.now().Sub(held) < FirstAnswerTimeout
 }
 
 // planRequests notes which processes there are, and returns the work of asking those

@@ -10,7 +10,7 @@ import (
 )
 
 // steps lets a group go some steps on its way.
-func (p *play) steps() {
+func (p *memberSimulation) steps() {
 	for range 6 {
 		p.reconcile(p.Snapshot())
 		p.endAll()

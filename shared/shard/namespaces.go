@@ -37,7 +37,7 @@ func watchNamespaces(ctx context.Context, cfg *rest.Config, shard string) (*name
 		return nil, fmt.Errorf("watch namespaces: %w", err)
 	}
 	selector := labels.SelectorFromSet(labels.Set{v1alpha1.LabelShard: shard}).String()
-	asked, cancel := context.WithTimeout(ctx, patience)
+	asked, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	resource := corev1.SchemeGroupVersion.WithResource("namespaces")
 	if _, err := client.Resource(resource).List(asked, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
@@ -60,7 +60,7 @@ func watchNamespaces(ctx context.Context, cfg *rest.Config, shard string) (*name
 	}
 	go informer.RunWithContext(ctx)
 	if !toolscache.WaitForCacheSync(asked.Done(), handler.HasSynced) {
-		return nil, errors.Join(fmt.Errorf("watch namespaces with label %s: no answer within %s", selector, patience), context.Cause(asked))
+		return nil, errors.Join(fmt.Errorf("watch namespaces with label %s: no answer within %s", selector, requestTimeout), context.Cause(asked))
 	}
 	return n, nil
 }

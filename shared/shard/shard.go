@@ -24,8 +24,8 @@ const (
 	gather = time.Second
 	// shortest is how long a run lasts at least, unless Of says it: each begins with full lists.
 	shortest = 10 * time.Second
-	// patience bounds the first list of namespaces, and the write of an Event.
-	patience = 30 * time.Second
+	// requestTimeout bounds the first list of namespaces, and the write of an Event.
+	requestTimeout = 30 * time.Second
 )
 
 // ReasonReleased is that of the Event by which an operator says that it acts in a namespace no more.
@@ -109,7 +109,7 @@ func (o Of) checkEarlyEnd(ctx context.Context, err error) error {
 // announce says in namespaces that have left that nothing is done there any more. Nothing
 // depends on it but the user who waits for it.
 func (o Of) announce(ctx context.Context, events kubernetes.Interface, namespaces []string) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for _, name := range namespaces {
 		event := o.releasedEvent(name)

@@ -76,8 +76,8 @@ func TestDB03TheLeastUsefulServerIsRemovedFirst(t *testing.T) {
 
 // P7: kubelets that lose the API server make all servers unready, which go on serving.
 // One of them alone may be replaced.
-func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
-	silent := func(i *v1alpha1.Instance) {
+func TestServersOnUnreachableNodesAreNotAllStoppedAtOnce(t *testing.T) {
+	unreachable := func(i *v1alpha1.Instance) {
 		i.Status.Conditions = []metav1.Condition{
 			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeUnreachable},
 			{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeUnreachable},
@@ -91,11 +91,11 @@ func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
 		are      []func(*v1alpha1.Instance)
 		idle     bool
 	}{
-		"one of three":           {3, []func(*v1alpha1.Instance){silent, serves, serves}, true},
-		"two of three":           {3, []func(*v1alpha1.Instance){silent, silent, serves}, false},
-		"all":                    {3, []func(*v1alpha1.Instance){silent, silent, silent}, false},
-		"the only one":           {1, []func(*v1alpha1.Instance){silent}, false},
-		"one beside a surge":     {1, []func(*v1alpha1.Instance){silent, serves}, true},
+		"one of three":           {3, []func(*v1alpha1.Instance){unreachable, serves, serves}, true},
+		"two of three":           {3, []func(*v1alpha1.Instance){unreachable, unreachable, serves}, false},
+		"all":                    {3, []func(*v1alpha1.Instance){unreachable, unreachable, unreachable}, false},
+		"the only one":           {1, []func(*v1alpha1.Instance){unreachable}, false},
+		"one beside a surge":     {1, []func(*v1alpha1.Instance){unreachable, serves}, true},
 		"one that serves is not": {2, []func(*v1alpha1.Instance){serves, serves}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

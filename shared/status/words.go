@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// Patience is for how long words wait. While a cluster starts or rolls they change with
+	// MessageDelay is for how long words wait. While a cluster starts or rolls they change with
 	// each step of each member, and a user reads none of them within a second.
-	Patience = time.Second
-	// unmade and begun multiply Patience for the first message about a member: unmade until
+	MessageDelay = time.Second
+	// unmade and begun multiply MessageDelay for the first message about a member: unmade until
 	// its pod exists, begun from then on. The Instance and its group report what blocks the
 	// start.
 	unmade, begun = 5, 3
-	// passing multiplies Patience for a pod that was just created, or stops for good: many are
+	// passing multiplies MessageDelay for a pod that was just created, or stops for good: many are
 	// Ready by then, or have stopped, and one write reports both.
 	passing = 2
-	// mirrored multiplies Patience for words that other objects have already.
+	// mirrored multiplies MessageDelay for words that other objects have already.
 	mirrored = 2
 	// forgotten is after how long unused messages are dropped: their object is gone.
 	forgotten = time.Minute
@@ -38,8 +38,8 @@ type Passing interface{ IsPassing() bool }
 // Mirror is a pointer to a status whose words are those of other objects.
 type Mirror interface{ MirrorsWords() }
 
-// patienceFactor is how many times as long as others words of a status wait.
-func patienceFactor(of any) time.Duration {
+// chooseDelayFactor is how many times as long as others words of a status wait.
+func chooseDelayFactor(of any) time.Duration {
 	if s, ok := of.(Passing); ok && s.IsPassing() {
 		return passing
 	}
@@ -52,17 +52,17 @@ func patienceFactor(of any) time.Duration {
 // Words remembers since when the words of an object differ from what its status says. Its
 // methods may be used concurrently.
 type Words struct {
-	now      func() time.Time
-	patience time.Duration
+	now   func() time.Time
+	delay time.Duration
 
 	mu     sync.Mutex
 	since  map[types.UID]time.Time
 	pruned time.Time
 }
 
-// NewWords returns an empty memory. Words wait for as long as patience.
-func NewWords(now func() time.Time, patience time.Duration) *Words {
-	return &Words{now: now, patience: patience, since: map[types.UID]time.Time{}}
+// NewWords returns an empty memory. Words wait for as long as delay.
+func NewWords(now func() time.Time, delay time.Duration) *Words {
+	return &Words{now: now, delay: delay, since: map[types.UID]time.Time{}}
 }
 
 // waitForMember is wait for the first words about a member.
@@ -73,13 +73,13 @@ func (w *Words) waitForMember(instance *v1alpha1.Instance, differ bool) time.Dur
 	return w.wait(instance.UID+"/"+instance.Status.PodUID, differ, begun)
 }
 
-// wait returns for how long words of an object have to wait, so many times as long as any do;
+// wait returns for how long words of an object have to wait, a multiple of the usual delay;
 // differ says that nothing but these has changed.
 func (w *Words) wait(of types.UID, differ bool, times time.Duration) time.Duration {
 	if w == nil {
 		return 0
 	}
-	patience := times * w.patience
+	delay := times * w.delay
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
@@ -91,9 +91,9 @@ func (w *Words) wait(of types.UID, differ bool, times time.Duration) time.Durati
 		return 0
 	case !waits:
 		w.since[of] = now
-		return patience
+		return delay
 	}
-	left := since.Add(patience).Sub(now)
+	left := since.Add(delay).Sub(now)
 	if left <= 0 {
 		delete(w.since, of)
 	}

@@ -54,7 +54,7 @@ func TestOnlyChangesOfMessagesAreDelayed(t *testing.T) {
 	} {
 		g := group()
 		g.Status = starting("1 of 3")
-		d := newDesk(t, g)
+		d := newWriterFixture(t, g)
 		d.Version, d.Words = "v2", status.NewWords(func() time.Time { return time.Unix(1800000000, 0) }, time.Second)
 		after := starting("1 of 3")
 		c.change(&after)
@@ -84,7 +84,7 @@ func (s *begun) IsPassing() bool { return s.New }
 
 func TestMessagesOfOthersAreDelayedTwiceAsLong(t *testing.T) {
 	c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "c"}}
-	d := newDesk(t, c)
+	d := newWriterFixture(t, c)
 	d.Words = status.NewWords(func() time.Time { return time.Unix(1800000000, 0) }, time.Second)
 	wait, err := d.Write(t.Context(), c, &c.Status, &v1alpha1.TidbClusterStatus{OperatorVersion: d.Version, ClusterID: "1", Endpoint: "a:4000", Message: "it starts"}, nil)
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestMessagesOfOthersAreDelayedTwiceAsLong(t *testing.T) {
 func TestTheRecordOfANewPodIsDelayedTwiceAsLong(t *testing.T) {
 	for starting, want := range map[bool]time.Duration{true: 2 * time.Second, false: time.Second} {
 		g := group()
-		d := newDesk(t, g)
+		d := newWriterFixture(t, g)
 		d.Words = status.NewWords(func() time.Time { return time.Unix(1800000000, 0) }, time.Second)
 		wait, err := d.Write(t.Context(), g, &begun{New: starting}, &begun{PDGroupStatus: v1alpha1.PDGroupStatus{GroupStatus: v1alpha1.GroupStatus{OperatorVersion: d.Version, Message: "it was made"}}, New: starting}, nil)
 		require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestMessagesAreDelayedByOneSecondHoweverOftenTheyChange(t *testing.T) {
 	wait := func(name, message string) time.Duration {
 		g := group()
 		g.UID, g.Status = types.UID(name), starting("before")
-		d := newDesk(t, g)
+		d := newWriterFixture(t, g)
 		d.Version, d.Words = "v2", words
 		after := starting(message)
 		wait, err := d.Write(t.Context(), g, &g.Status, &after, nil)

@@ -66,7 +66,7 @@ func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, 
 	}
 	versioned.SetOperatorVersion(w.Version)
 	same := equality.Semantic.DeepEqual(c.before, c.after)
-	if wait := w.Words.wait(c.object.GetUID(), !same && len(c.transitions) == 0 && differsInWordsOnly(c.before, c.after), patienceFactor(c.after)); wait > 0 {
+	if wait := w.Words.wait(c.object.GetUID(), !same && len(c.transitions) == 0 && differsInWordsOnly(c.before, c.after), chooseDelayFactor(c.after)); wait > 0 {
 		return wait, nil
 	}
 	if same {

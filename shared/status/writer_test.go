@@ -23,19 +23,19 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
 
-// desk is a Writer, what it has sent and what it has told.
-type desk struct {
+// writerFixture is a Writer, what it has sent and what it has told.
+type writerFixture struct {
 	status.Writer
 	told   *events.FakeRecorder
 	sent   int
 	refuse error
 }
 
-func newDesk(t *testing.T, objects ...client.Object) *desk {
+func newWriterFixture(t *testing.T, objects ...client.Object) *writerFixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	d := &desk{told: events.NewFakeRecorder(10)}
+	d := &writerFixture{told: events.NewFakeRecorder(10)}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 			if d.refuse != nil {
@@ -49,13 +49,13 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 }
 
 // write is Write of what does not wait.
-func (d *desk) write(ctx context.Context, g *v1alpha1.PDGroup, after any, transitions ...metav1.Condition) error {
+func (d *writerFixture) write(ctx context.Context, g *v1alpha1.PDGroup, after any, transitions ...metav1.Condition) error {
 	_, err := d.Write(ctx, g, &g.Status, after, transitions)
 	return err
 }
 
 // events returns what was told since the last time.
-func (d *desk) events() []string {
+func (d *writerFixture) events() []string {
 	var out []string
 	for len(d.told.Events) > 0 {
 		out = append(out, <-d.told.Events)
@@ -85,7 +85,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group()
-			d := newDesk(t, g)
+			d := newWriterFixture(t, g)
 			after := v1alpha1.PDGroupStatus{ClusterID: "1"}
 			require.NoError(t, d.write(t.Context(), g, &after, c.condition))
 			var want []string
@@ -99,7 +99,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 
 func TestAnUnchangedStatusIsNotWrittenAndMakesNoEvent(t *testing.T) {
 	g := group()
-	d := newDesk(t, g)
+	d := newWriterFixture(t, g)
 	require.NoError(t, d.write(t.Context(), g, g.Status.DeepCopy(), condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")))
 	assert.Zero(t, d.sent)
 	assert.Empty(t, d.events())
@@ -107,7 +107,7 @@ func TestAnUnchangedStatusIsNotWrittenAndMakesNoEvent(t *testing.T) {
 
 func TestAStatusThatCouldNotBeWrittenMakesNoEvent(t *testing.T) {
 	g := group()
-	d := newDesk(t, g)
+	d := newWriterFixture(t, g)
 	d.refuse = errors.New("refused")
 	err := d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "1"}, condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready"))
 	require.ErrorIs(t, err, d.refuse)
@@ -125,7 +125,7 @@ func TestEveryStatusNamesTheVersionOfItsOperator(t *testing.T) {
 		assert.Contains(t, string(text), `"operatorVersion":"v0.1.0"`, "%T", status)
 	}
 	g := group()
-	d := newDesk(t, g)
+	d := newWriterFixture(t, g)
 	for _, c := range []struct {
 		version string
 		sent    int
@@ -143,7 +143,7 @@ func TestEveryStatusNamesTheVersionOfItsOperator(t *testing.T) {
 // A removal that is taken back leaves no word of it on the Instance.
 func TestAnObsoleteMemberConditionIsRemoved(t *testing.T) {
 	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0"}}
-	d := newDesk(t, i)
+	d := newWriterFixture(t, i)
 	joined, drained := condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined), condition(v1alpha1.ConditionDrained, "True", v1alpha1.ReasonMemberLeft)
 	write := func(conditions ...metav1.Condition) []metav1.Condition {
 		require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
@@ -170,9 +170,9 @@ func TestTheStatusOfANewMemberThatDoesNotServeYetIsDelayed(t *testing.T) {
 	now := time.Unix(1800000000, 0)
 	absent, joined := condition(v1alpha1.ConditionJoined, "False", v1alpha1.ReasonMemberNotListed), condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined)
 	unhealthy := condition(v1alpha1.ConditionHealthy, "False", v1alpha1.ReasonMemberUnhealthy)
-	begin := func(pod types.UID) (*desk, func(c ...metav1.Condition) time.Duration) {
+	begin := func(pod types.UID) (*writerFixture, func(c ...metav1.Condition) time.Duration) {
 		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0", UID: "i"}, Status: v1alpha1.InstanceStatus{PodUID: pod}}
-		d := newDesk(t, i)
+		d := newWriterFixture(t, i)
 		d.Words = status.NewWords(func() time.Time { return now }, time.Second)
 		return d, func(c ...metav1.Condition) time.Duration {
 			wait, err := d.WriteMember(t.Context(), i, nil, c)
@@ -226,7 +226,7 @@ func TestAStartIsOneEvent(t *testing.T) {
 			g.CreationTimestamp = metav1.NewTime(made)
 			g.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, c.was, "x"), condition(v1alpha1.ConditionUpToDate, "False", "x")}
 			g.Status.Conditions[1].LastTransitionTime = c.since
-			d := newDesk(t, g)
+			d := newWriterFixture(t, g)
 			require.NoError(t, d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "1"}, c.turn...))
 			assert.Len(t, d.events(), c.told)
 		})
@@ -237,12 +237,12 @@ func TestAStartIsOneEvent(t *testing.T) {
 func TestTheStateOfAMemberIsWrittenLater(t *testing.T) {
 	now := time.Unix(1800000000, 0)
 	joined := condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined)
-	begin := func(is *v1alpha1.MemberStatus) (*desk, func(state string, c ...metav1.Condition) time.Duration) {
+	begin := func(is *v1alpha1.MemberStatus) (*writerFixture, func(state string, c ...metav1.Condition) time.Duration) {
 		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0", UID: "i"}, Status: v1alpha1.InstanceStatus{PodUID: "pod", Member: is}}
 		if is != nil {
 			i.Status.Conditions = []metav1.Condition{joined}
 		}
-		d := newDesk(t, i)
+		d := newWriterFixture(t, i)
 		d.Words = status.NewWords(func() time.Time { return now }, time.Second)
 		return d, func(state string, c ...metav1.Condition) time.Duration {
 			wait, err := d.WriteMember(t.Context(), i, &v1alpha1.MemberStatus{ID: "1", State: state}, c)

@@ -19,9 +19,9 @@ import (
 const (
 	// callTimeout bounds one request to a member.
 	callTimeout = 2 * time.Second
-	// Patience is for how long a group waits at most for the first answers of members
+	// FirstAnswerTimeout is for how long a group waits at most for the first answers of members
 	// before it goes on without: the call, and a little.
-	Patience = callTimeout + time.Second/2
+	FirstAnswerTimeout = callTimeout + time.Second/2
 	// AskAgain is how soon a member is asked again whose state is not final, or that did
 	// not answer: as often as PD while something moves.
 	AskAgain = time.Second
@@ -36,7 +36,7 @@ type Ask func(ctx context.Context, host string) (string, error)
 // process lives.
 type IsFinal func(state string) bool
 
-// Members remembers what the running members of groups on the move said of themselves.
+// Members remembers what the running members of groups that are changing said of themselves.
 // They are asked beside the reconciles, none of which waits for an answer: the group is
 // woken up when there is one. A process whose state is final is not asked again.
 type Members struct {
@@ -87,7 +87,7 @@ func (s *Members) Forget(g types.NamespacedName) {
 // Observe returns what the members of Instances said for a group, by Instance, and has those
 // asked whose state is not final. Pending says that some are being asked for
 // the first time: nothing should be made of the rest before they have answered, or
-// Patience is over. over is how a member is connected to over TLS, nil without.
+// FirstAnswerTimeout is over. over is how a member is connected to over TLS, nil without.
 func (s *Members) Observe(g types.NamespacedName, instances []*v1alpha1.Instance, over func(*v1alpha1.Instance) *tls.Config) (said map[string]member.StatusPortAnswer, pending bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Members) mustWait(g types.NamespacedName, unknown bool) bool {
 		held = s.now()
 		s.held[g] = held
 	}
-	return s.now().Sub(held) < Patience
+	return s.now().Sub(held) < FirstAnswerTimeout
 }
 
 // isSettled reports whether a process says nothing new if it is asked again: its state is

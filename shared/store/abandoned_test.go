@@ -125,7 +125,7 @@ func TestAGroupWithoutAnEntrySaysHowManyRegionsItHas(t *testing.T) {
 	assert.Empty(t, put().Type)
 	g.Annotations = map[string]string{v1alpha1.AnnotationEntryRemoved: "basic"}
 	assert.Equal(t, "its 3 stores hold about 3700 region peers", put().Message)
-	s.PD.Err = errors.New("silent")
+	s.PD.Err = errors.New("no answer")
 	assert.Empty(t, put().Type)
 }
 

@@ -56,11 +56,11 @@ func TestKV14MembersThatDoNotServeMayBeRestartedAtOnce(t *testing.T) {
 	}{
 		"one that serves does not": {func(*observation.Snapshot) {}, false},
 		"one without a pod":        {func(s *observation.Snapshot) { s.Instances[0].Status.PodUID = "" }, true},
-		"one that fits on no node, while PD is silent": {func(s *observation.Snapshot) {
+		"one that fits on no node, while PD does not answer": {func(s *observation.Snapshot) {
 			s.Instances[0].Status.NodeName, s.PD = "", pd.View{Err: errors.New("no")}
 		}, true},
 		"one whose store is Up stays though its pod crashes": {func(s *observation.Snapshot) { podIs(s.Instances[0], v1alpha1.ReasonContainerCrashing) }, false},
-		"one that crashes stays while PD is silent": {func(s *observation.Snapshot) {
+		"one that crashes stays while PD does not answer": {func(s *observation.Snapshot) {
 			podIs(s.Instances[0], v1alpha1.ReasonContainerCrashing)
 			s.PD = pd.View{Err: errors.New("no")}
 		}, false},
@@ -100,7 +100,7 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 		says   string
 	}{
 		"all work":                       {func(*observation.Snapshot) {}, ""},
-		"PD is silent":                   {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }, "PD is asleep"},
+		"PD does not answer":             {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }, "PD is asleep"},
 		"another cluster's PD answers":   {func(s *observation.Snapshot) { s.PD.ClusterID = "2" }, "cluster ID 2"},
 		"PD has no leader":               {func(s *observation.Snapshot) { s.PD.Leader = "" }, "no quorum"},
 		"another store is Down":          {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateDown }, "store 2 (kv-1) is Down: bring it back, or replace it: kubectl -n ns delete instance kv-1"},
@@ -250,7 +250,7 @@ func TestKV10KV11LeadersGoBeforeAStoreStops(t *testing.T) {
 		"a store that is gone has none":               {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, nil, true, ""},
 		"there is nowhere to go":                      {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[:1] }, nil, true, ""},
 		"all others are being emptied":                {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }, nil, true, ""},
-		"nothing is done while PD is silent":          {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false, v1alpha1.ReasonPDUnreachable},
+		"nothing is done while PD does not answer":    {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false, v1alpha1.ReasonPDUnreachable},
 		"a Disconnected store may still lead regions": {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, evict, false, v1alpha1.ReasonPreparing},
 		"but not without a ready pod": {func(s *observation.Snapshot) {
 			s.PD.Stores[0].State = pd.StateDisconnected
@@ -296,7 +296,7 @@ func TestKV12KV15LeadersComeBackBeforeTheNext(t *testing.T) {
 		}, stop, false},
 		"a user keeps it from leading":      {10, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, true},
 		"it is not Up yet":                  {0, func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, nil, false},
-		"PD is silent":                      {0, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
+		"PD does not answer":                {0, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
 		"it has not registered":             {0, func(s *observation.Snapshot) { s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:] }, nil, false},
 		"it was removed meanwhile":          {10, func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, nil, true},
 		"another store has taken its place": {10, func(s *observation.Snapshot) { s.PD.Stores[0].ID = "99" }, nil, false},

@@ -44,7 +44,7 @@ func TestKV20WhichStoresCountAsDead(t *testing.T) {
 			countLostMembers(s, 0, time.Hour)
 			s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:]
 		}, 0, 0},
-		"nor while PD is silent": {func(s *observation.Snapshot) {
+		"nor while PD does not answer": {func(s *observation.Snapshot) {
 			countLostMembers(s, 0, time.Hour)
 			s.PD = pd.View{Err: errors.New("no")}
 		}, 0, 0},

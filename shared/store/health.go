@@ -113,7 +113,7 @@ func IsServing(g v1alpha1.Group, s observation.Snapshot, set *conditions.Set, no
 	if set.Get(v1alpha1.ConditionStoresHealthy).Status != metav1.ConditionUnknown {
 		return enough, step.Done()
 	}
-	tolerated, outcome := groupstatus.ToleratesSilence(set, v1alpha1.ConditionStoresHealthy, now)
+	tolerated, outcome := groupstatus.ToleratesPDOutage(set, v1alpha1.ConditionStoresHealthy, now)
 	return enough && tolerated, outcome
 }
 

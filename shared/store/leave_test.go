@@ -56,7 +56,7 @@ func TestKV04FL04AMemberLeavesStepByStep(t *testing.T) {
 		s.PD.Stores = append(s.PD.Stores, fourth)
 	}
 	fullStore := func(s *observation.Snapshot) { s.PD.Stores[2].LowSpace = true }
-	silent := func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
+	unreachable := func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
 	type want struct {
 		leased, ready, stays, suspend, replaced bool
 
@@ -85,16 +85,16 @@ func TestKV04FL04AMemberLeavesStepByStep(t *testing.T) {
 			i := s.Instances[0]
 			i.Spec.Suspended, i.Status.PodUID, i.Status.ObservedGeneration = true, "", 1
 		}}, want{ready: true, suspend: true}},
-		"nothing begins while PD is silent": {[]func(*observation.Snapshot){silent}, want{leased: true, says: "PD is asleep"}},
-		"what has begun waits for PD":       {[]func(*observation.Snapshot){silent, func(s *observation.Snapshot) { s.Instances[0].Spec.Retire = true }}, want{says: "PD is asleep"}},
-		"and keeps the Lease if it holds it": {[]func(*observation.Snapshot){silent, func(s *observation.Snapshot) {
+		"nothing begins while PD does not answer": {[]func(*observation.Snapshot){unreachable}, want{leased: true, says: "PD is asleep"}},
+		"what has begun waits for PD":             {[]func(*observation.Snapshot){unreachable, func(s *observation.Snapshot) { s.Instances[0].Spec.Retire = true }}, want{says: "PD is asleep"}},
+		"and keeps the Lease if it holds it": {[]func(*observation.Snapshot){unreachable, func(s *observation.Snapshot) {
 			s.Instances[0].Spec.Retire = true
 			s.Lease = lease.NewState(lease.NewHolder(s.Instances[0]), now(), 1)
 		}}, want{leased: true, says: "PD is asleep"}},
 		"another store in its place is a problem":        {[]func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.Stores[0].ID = "99" }}, want{leased: true, says: "is store 1, but"}},
 		"a deleted member that is needed comes back":     {[]func(*observation.Snapshot){deleted}, want{ready: true, stays: true}},
 		"when nothing is left in PD of a restart":        {[]func(*observation.Snapshot){deleted, evicts, func(s *observation.Snapshot) { marked(s, member.Restart) }}, want{stays: true, calls: call(component.StopEvictingLeaders), says: "will lead again"}},
-		"which PD has to say":                            {[]func(*observation.Snapshot){deleted, silent, func(s *observation.Snapshot) { marked(s, member.Restart) }}, want{stays: true, says: "PD is asleep"}},
+		"which PD has to say":                            {[]func(*observation.Snapshot){deleted, unreachable, func(s *observation.Snapshot) { marked(s, member.Restart) }}, want{stays: true, says: "PD is asleep"}},
 		"a deleted member that is one too many leaves":   {[]func(*observation.Snapshot){deleted, surplus}, want{leased: true, replaced: true, calls: call(component.EvictLeaders), says: "gives its leaders away"}},
 		"a deleted member goes on leaving":               {[]func(*observation.Snapshot){deleted, state(pd.StateOffline), func(s *observation.Snapshot) { marked(s, member.Remove) }}, want{replaced: true, says: "is Offline"}},
 		"a deleted member that has lost its data leaves": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), claimLost}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},

@@ -93,7 +93,7 @@ func TestKV19AnUnevenSpreadOverZonesIsFound(t *testing.T) {
 			s.SchedulableNodes = nil
 		}, unknown: "this installation reads no nodes"},
 		"a store has it not":         {zones: []string{"a", "a", ""}, unknown: "Instance kv-2 does not have all of the labels zone"},
-		"PD is silent":               {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { s.PD.Members = nil }, unknown: "no quorum"},
+		"PD does not answer":         {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { s.PD.Members = nil }, unknown: "no quorum"},
 		"one was added":              {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }},
 		"it came where it is":        {zones: []string{"a", "a", "b", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, uneven: "zone a has 3", fruitless: "Instance kv-3 was added so that another one may leave, and came to zone a, where it does not help"},
 		"without it they lie evenly": {zones: []string{"a", "b", "c", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, fruitless: "does not help"},

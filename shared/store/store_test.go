@@ -195,7 +195,7 @@ func TestHealthOfAMember(t *testing.T) {
 func TestStoresHealthyAndServing(t *testing.T) {
 	asleep := errors.New("PD is asleep")
 	ready := is(v1alpha1.ConditionReady, "True")
-	silentFor := func(d time.Duration) []metav1.Condition {
+	unreachableFor := func(d time.Duration) []metav1.Condition {
 		c := is(v1alpha1.ConditionStoresHealthy, "Unknown")
 		c.LastTransitionTime = metav1.NewTime(now().Add(-d))
 		return []metav1.Condition{ready, c}
@@ -228,9 +228,9 @@ func TestStoresHealthyAndServing(t *testing.T) {
 		"the only store is gone":                     {1, false, []metav1.Condition{ready}, []*v1alpha1.Instance{storeInstance(0, "1", down...)}, up[:1], nil, open, "True", v1alpha1.ReasonStoresHealthy, false},
 		"a store registers":                          {1, false, nil, []*v1alpha1.Instance{storeInstance(0, "")}, nil, nil, open, "False", v1alpha1.ReasonRegistering, false},
 		"another store took its place":               {1, false, nil, []*v1alpha1.Instance{storeInstance(0, "7", served()...)}, up[:1], nil, open, "False", v1alpha1.ReasonStoreMismatch, true},
-		"PD is silent for a moment":                  {3, false, silentFor(29 * time.Second), three(served()...), nil, asleep, open, "Unknown", v1alpha1.ReasonPDUnreachable, true},
-		"PD is silent for long":                      {3, false, silentFor(31 * time.Second), three(served()...), nil, asleep, open, "Unknown", v1alpha1.ReasonPDUnreachable, false},
-		"PD is silent and nothing runs":              {1, false, nil, []*v1alpha1.Instance{storeInstance(0, "1", down...)}, nil, asleep, open, "False", v1alpha1.ReasonPDUnreachable, false},
+		"PD does not answer for a moment":            {3, false, unreachableFor(29 * time.Second), three(served()...), nil, asleep, open, "Unknown", v1alpha1.ReasonPDUnreachable, true},
+		"PD does not answer for long":                {3, false, unreachableFor(31 * time.Second), three(served()...), nil, asleep, open, "Unknown", v1alpha1.ReasonPDUnreachable, false},
+		"PD does not answer and nothing runs":        {1, false, nil, []*v1alpha1.Instance{storeInstance(0, "1", down...)}, nil, asleep, open, "False", v1alpha1.ReasonPDUnreachable, false},
 		"no Instance yet, because of PD":             {3, false, nil, nil, nil, nil, closed, "False", v1alpha1.ReasonWaitingForPDGroup, false},
 		"no Instance is wanted":                      {0, false, nil, nil, nil, nil, open, "False", v1alpha1.ReasonNoInstances, false},
 		"no Instance yet":                            {1, false, nil, nil, nil, nil, open, "False", v1alpha1.ReasonNoInstances, false},

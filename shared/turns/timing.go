@@ -26,7 +26,7 @@ type Timing struct {
 	// Steady because of it.
 	Ease int
 	// Late is how many polls in a row may miss the Deadline, after one that was
-	// answered, before PD counts as silent. They are repeated after Fast.
+	// answered, before PD counts as unreachable. They are repeated after Fast.
 	Late int
 	// PerSecond is how many polls of PDs of which something moves a process begins in a second,
 	// and how many of all others, each in the order in which they are due: of hundreds each is

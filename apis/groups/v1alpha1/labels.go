@@ -130,7 +130,7 @@ const (
 	AnnotationStopAnyway = LabelPrefix + "stop-anyway"
 	// AnnotationDisruption is set by a group's operator on an Instance before it
 	// prepares the database for the member to stop, or keeps leaders off it because a
-	// person asks, and removed when it has taken that back. The value is the verb.
+	// user asks, and removed when it has taken that back. The value is the verb.
 	AnnotationDisruption = LabelPrefix + "disruption"
 	// AnnotationSurge is set by a group's operator on the Instances beyond
 	// spec.replicas that let others be restarted without being missed, until the

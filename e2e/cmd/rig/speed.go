@@ -181,7 +181,7 @@ func deletePods(ctx context.Context, plane *controlplane.ControlPlane, r *rig.Ri
 // deletePod deletes the TiDB pod, and returns how long after its end the next one
 // existed, once that is Ready.
 func deletePod(ctx context.Context, c client.WithWatch, r *rig.Rig) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, rig.Patience)
+	ctx, cancel := context.WithTimeout(ctx, rig.Timeout)
 	defer cancel()
 	events, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(r.Namespace()), client.MatchingFields{"metadata.name": tidbPod})
 	if err != nil {

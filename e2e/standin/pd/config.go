@@ -31,7 +31,7 @@ type Config struct {
 	Join                string
 	ForceNewCluster     bool
 
-	// LeaderLease is how long a silent leader goes on being the leader.
+	// LeaderLease is how long a leader that renews nothing goes on being the leader.
 	LeaderLease      time.Duration
 	TickInterval     time.Duration
 	ElectionInterval time.Duration

@@ -12,7 +12,7 @@ import (
 
 // relay carries the members' connections to the etcd inside.
 //
-// An etcd that starts asks the others first, with a second's patience for each,
+// An etcd that starts asks the others first, with a timeout of a second for each,
 // and listens meanwhile without answering. Members that start together would so
 // wait for each other for nothing. With the relay, their port is closed until
 // there is a member to answer, and asking costs no time.

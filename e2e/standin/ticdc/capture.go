@@ -24,8 +24,8 @@ const (
 	prefix = "/tidb/cdc/standin/"
 	// sessionTTL is after how many seconds a capture that died is missed, as TiCDC's.
 	sessionTTL = 10
-	// patience is for how long a capture waits for PD when it starts.
-	patience = 10 * time.Second
+	// startTimeout is for how long a capture waits for PD when it starts.
+	startTimeout = 10 * time.Second
 	// every is how often a capture looks, and the owner takes a turn.
 	every = 200 * time.Millisecond
 )
@@ -46,7 +46,7 @@ type capture struct {
 
 // registerCapture makes a capture known to the others.
 func registerCapture(ctx context.Context, log *slog.Logger, etcd *clientv3.Client, address string) (*capture, error) {
-	begin, cancel := context.WithTimeout(ctx, patience)
+	begin, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	lease, err := etcd.Grant(begin, sessionTTL)
 	if err != nil {

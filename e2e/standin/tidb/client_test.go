@@ -47,7 +47,7 @@ func login(t *testing.T, r *running, capabilities uint32, plugin, user, password
 	require.NoError(t, err)
 	// The server may have ended the connection, as tests of failures want.
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(timeout)))
 	c := &client{t: t, conn: conn, in: bufio.NewReader(conn), capabilities: capabilities}
 
 	greeting := c.read()
@@ -232,7 +232,7 @@ func TestClientsThatNameNoDatabaseAreServed(t *testing.T) {
 			require.Eventually(t, func() bool {
 				var b string
 				return db.QueryRowContext(t.Context(), "SELECT b FROM "+made+" WHERE a = 1").Scan(&b) == nil && b == "x"
-			}, patience, 10*time.Millisecond, "statements with and without a database reach the other server")
+			}, timeout, 10*time.Millisecond, "statements with and without a database reach the other server")
 
 			for what, command := range map[string]byte{"a ping": mysql.ComPing, "a reset": mysql.ComResetConnection} {
 				fresh := as("root", "")

@@ -117,7 +117,7 @@ func (j *journal) replay(ctx context.Context, after int64) (int64, error) {
 // begin at a revision that has been compacted away.
 func (j *journal) follow(ctx context.Context, revision int64) error {
 	for ctx.Err() == nil {
-		// Without a leader a watch would wait in silence forever.
+		// Without a leader a watch would wait forever, without an error.
 		changes := j.etcd.Watch(clientv3.WithRequireLeader(ctx), journalPrefix, clientv3.WithPrefix(), clientv3.WithRev(revision+1))
 		for res := range changes {
 			if err := res.Err(); err != nil {

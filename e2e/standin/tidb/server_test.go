@@ -30,7 +30,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	QuietLibraries(io.Discard)
@@ -58,7 +58,7 @@ func (r *running) end(t *testing.T) {
 	select {
 	case err := <-r.done:
 		require.NoError(t, err)
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		require.Fail(t, "the server did not end")
 	}
 }
@@ -80,7 +80,7 @@ func start(t *testing.T, pd *pdserver.PD, more ...string) *running {
 
 func (r *running) ready(t *testing.T) *running {
 	t.Helper()
-	require.Eventually(t, func() bool { code, _, _ := call(t, http.MethodGet, r.url("/status"), ""); return code == 200 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { code, _, _ := call(t, http.MethodGet, r.url("/status"), ""); return code == 200 }, timeout, 10*time.Millisecond)
 	return r
 }
 
@@ -172,7 +172,7 @@ func TestTheStatusPortAnswersAsTheRecordedTiDB(t *testing.T) {
 				require.Eventually(t, func() bool {
 					_, _, text := call(t, http.MethodGet, r.url(path), "")
 					return bytes.Contains(text, []byte(`"servers_num": 2`))
-				}, patience, 10*time.Millisecond)
+				}, timeout, 10*time.Millisecond)
 			}
 			code, headers, answer := call(t, recorded.Request.Method, r.url(path), body)
 			assert.Equal(t, recorded.Response.Status, code)
@@ -248,16 +248,16 @@ func TestServersOfOneClusterShowTheSameDataAlsoAfterARestart(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return name(second) == "it's" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return name(second) == "it's" }, timeout, 10*time.Millisecond)
 	_, err = second.ExecContext(t.Context(), "INSERT INTO t VALUES (2, 'b'); INSERT INTO t VALUES (3, 'c')")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return name(first) == "it's,b,c" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return name(first) == "it's,b,c" }, timeout, 10*time.Millisecond)
 	tx, err := first.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	_, err = tx.ExecContext(t.Context(), "UPDATE t SET name = 'd' WHERE id = 3")
 	require.NoError(t, err)
 	require.NoError(t, tx.Commit())
-	require.Eventually(t, func() bool { return name(second) == "it's,b,d" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return name(second) == "it's,b,d" }, timeout, 10*time.Millisecond)
 	a.end(t)
 	b.end(t)
 	assert.Equal(t, "it's,b,d", name(start(t, pd).ready(t).db(t, "root", "")))
@@ -292,7 +292,7 @@ func TestAServerWaitsForAStoreThatAnswers(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, waitForStore(soon, client), errNoStore)
 	pd.Put(&metapb.Store{Id: 3, Address: pd.Addr})
-	later, cancelLater := context.WithTimeout(t.Context(), patience)
+	later, cancelLater := context.WithTimeout(t.Context(), timeout)
 	defer cancelLater()
 	require.NoError(t, waitForStore(later, client))
 }
@@ -311,7 +311,7 @@ func TestDB19AServerStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 		require.NoError(t, err)
 		return servers
 	}
-	require.Eventually(t, func() bool { return len(registered()) == 1 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(registered()) == 1 }, timeout, 10*time.Millisecond)
 	alive := registered()[0]
 	assert.Equal(t, r.address(), alive.Address)
 	assert.True(t, alive.Alive)
@@ -328,9 +328,9 @@ func TestDB19AServerStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _, text := call(t, http.MethodGet, r.url("/metrics"), "")
 		return bytes.Contains(text, []byte("statements_total 1"))
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 	r.stop()
-	require.Eventually(t, func() bool { code, _, _ := call(t, http.MethodGet, r.url("/status"), ""); return code == 500 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { code, _, _ := call(t, http.MethodGet, r.url("/status"), ""); return code == 500 }, timeout, 10*time.Millisecond)
 	require.NoError(t, <-answered, "a statement that runs is finished")
 	r.end(t)
 	left := registered()

@@ -22,7 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 func noEnv(string) string { return "" }
 
@@ -143,10 +143,10 @@ func TestTiFlashIsIdleUntilThereIsAClusterAndThenRuns(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.Eventually(t, func() bool { return state() == "Idle" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return state() == "Idle" }, timeout, 10*time.Millisecond)
 	assert.Zero(t, pd.Count(), "TiFlash never bootstraps a cluster")
 	pd.Put(&metapb.Store{Id: 1000, Address: "tikv:20160"})
-	require.Eventually(t, func() bool { return state() == "Running" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return state() == "Running" }, timeout, 10*time.Millisecond)
 	store := pd.Store(1)
 	if store == nil {
 		store = pd.Store(1001)
@@ -162,12 +162,12 @@ func TestTiFlashIsIdleUntilThereIsAClusterAndThenRuns(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
 	}
-	require.Eventually(t, func() bool { return len(pd.Beats) > 1 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(pd.Beats) > 1 }, timeout, 10*time.Millisecond)
 	cancel()
 	select {
 	case err := <-done:
 		require.NoError(t, err)
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		require.Fail(t, "did not end")
 	}
 	for _, dir := range cfg.DataDirs {
@@ -179,7 +179,7 @@ func TestTiFlashIsIdleUntilThereIsAClusterAndThenRuns(t *testing.T) {
 func TestTiFlashRefusesToRunWithoutPlacementRules(t *testing.T) {
 	pd := pdserver.Start(t)
 	pd.SetRules(false)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	require.ErrorContains(t, Run(ctx, slog.New(slog.DiscardHandler), settle(t, pd)), "placement rules are disabled")
 	assert.Zero(t, pd.Count())

@@ -23,7 +23,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 // start runs a store on the directory and returns its configuration, and a
 // function that ends it and returns what Run returned.
@@ -48,7 +48,7 @@ func start(t *testing.T, pd *pdserver.PD, dir string) (*Config, func() error) {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			require.Fail(t, "the store did not end")
 			return nil
 		}
@@ -63,7 +63,7 @@ func TestKV17AStoreHasNoLogBackupsToFlush(t *testing.T) {
 	connection, err := grpc.NewClient("passthrough:///"+cfg.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer func() { _ = connection.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	answer, err := logbackuppb.NewLogBackupClient(connection).FlushNow(ctx, &logbackuppb.FlushNowRequest{}, grpc.WaitForReady(true))
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func get(t *testing.T, url string) (int, string) {
 
 func beatOf(t *testing.T, pd *pdserver.PD, store uint64) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for {
 		select {
 		case id := <-pd.Beats:
@@ -101,7 +101,7 @@ func beatOf(t *testing.T, pd *pdserver.PD, store uint64) {
 
 func regionBeat(t *testing.T, pd *pdserver.PD, what string, is func(r *pdpb.RegionHeartbeatRequest) bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for {
 		select {
 		case r := <-pd.Regions:
@@ -124,7 +124,7 @@ func TestAStoreRegistersKeepsItsIDAndIsServedOnItsStatusPort(t *testing.T) {
 	assert.Equal(t, cfg.StatusAddr, store.GetStatusAddress())
 	assert.Equal(t, "8.5.7", store.GetVersion())
 	assert.Equal(t, []*metapb.StoreLabel{{Key: "zone", Value: "z1"}}, store.GetLabels())
-	require.Eventually(t, func() bool { code, _ := get(t, "http://"+cfg.StatusAddr+"/status"); return code == 200 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { code, _ := get(t, "http://"+cfg.StatusAddr+"/status"); return code == 200 }, timeout, 10*time.Millisecond)
 	code, _ := get(t, "http://"+cfg.StatusAddr+"/ready")
 	assert.Equal(t, 200, code)
 	_, text := get(t, "http://"+cfg.StatusAddr+"/metrics")
@@ -136,14 +136,14 @@ func TestAStoreRegistersKeepsItsIDAndIsServedOnItsStatusPort(t *testing.T) {
 
 	require.NoError(t, end(), "a stop on request is no failure")
 	cfg, end = start(t, pd, dir)
-	require.Eventually(t, func() bool { return pd.Store(1).GetAddress() == cfg.Addr }, patience, 10*time.Millisecond, "the same store at a new address")
+	require.Eventually(t, func() bool { return pd.Store(1).GetAddress() == cfg.Addr }, timeout, 10*time.Millisecond, "the same store at a new address")
 	assert.Equal(t, 1, pd.Count())
 	require.NoError(t, end())
 
 	require.NoError(t, os.Remove(filepath.Join(dir, "store.json")))
 	require.NoError(t, os.Remove(filepath.Join(dir, "regions.json")))
 	start(t, pd, dir)
-	require.Eventually(t, func() bool { return pd.Count() == 2 }, patience, 10*time.Millisecond, "an emptied directory is an emptied store")
+	require.Eventually(t, func() bool { return pd.Count() == 2 }, timeout, 10*time.Millisecond, "an emptied directory is an emptied store")
 }
 
 func TestAStoreOfAnotherClusterIsRefused(t *testing.T) {
@@ -160,7 +160,7 @@ func TestAStoreOfAnotherClusterIsRefused(t *testing.T) {
 // runToEnd runs a store that is expected to give up by itself.
 func runToEnd(t *testing.T, pd *pdserver.PD, dir string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	return Run(ctx, slog.New(slog.DiscardHandler), &Config{
 		Addr: loopback.Address(t), AdvertiseAddr: "x:1", StatusAddr: loopback.Address(t), DataDir: dir, PD: []string{pd.Addr},
@@ -210,7 +210,7 @@ func TestRegionsFollowPDsOrders(t *testing.T) {
 			}
 		}
 		return second != 0
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 	peer := &metapb.Peer{Id: 100, StoreId: second}
 
 	pd.Orders <- &pdpb.RegionHeartbeatResponse{ChangePeer: &pdpb.ChangePeer{Peer: peer, ChangeType: eraftpb.ConfChangeType_AddLearnerNode}}

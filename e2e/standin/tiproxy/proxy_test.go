@@ -25,7 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 // fixed are servers that serve as a test says.
 type fixed struct {
@@ -125,7 +125,7 @@ func startTiDB(t *testing.T, pd, config string) (address string, end context.Can
 	t.Cleanup(func() { cancel(); assert.NoError(t, <-ended) })
 	address = net.JoinHostPort(host, strconv.Itoa(c.Port))
 	db := open(t, address)
-	require.Eventually(t, func() bool { return db.PingContext(t.Context()) == nil }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return db.PingContext(t.Context()) == nil }, timeout, 10*time.Millisecond)
 	return address, cancel
 }
 
@@ -153,7 +153,7 @@ func TestAConnectionIsMovedOffAServerThatIsAboutToStop(t *testing.T) {
 	answers(t, d.conn)
 	first := on(t, d.proxy)
 	d.servers.stops(first)
-	require.Eventually(t, func() bool { return on(t, d.proxy) != first }, patience, moveEvery)
+	require.Eventually(t, func() bool { return on(t, d.proxy) != first }, timeout, moveEvery)
 	d.end[first]()
 	answers(t, d.conn)
 	assert.Equal(t, 1, d.proxy.Clients())
@@ -169,13 +169,13 @@ func TestWithoutAKeyAConnectionStaysAndBreaksWithItsServer(t *testing.T) {
 	first := on(t, d.proxy)
 	d.servers.stops(first)
 	tries := func() bool { s := d.proxy.all()[0]; s.mu.Lock(); defer s.mu.Unlock(); return !s.stays.IsZero() }
-	require.Eventually(t, tries, patience, moveEvery, "it is tried to be moved")
+	require.Eventually(t, tries, timeout, moveEvery, "it is tried to be moved")
 	answers(t, d.conn)
 	assert.Equal(t, first, on(t, d.proxy))
 	d.end[first]()
 	broken := func() bool { _, err := d.conn.ExecContext(t.Context(), "SELECT 1"); return err != nil }
-	require.Eventually(t, broken, patience, moveEvery)
-	require.Eventually(t, func() bool { return d.proxy.Clients() == 0 }, patience, moveEvery)
+	require.Eventually(t, broken, timeout, moveEvery)
+	require.Eventually(t, func() bool { return d.proxy.Clients() == 0 }, timeout, moveEvery)
 	again, err := d.db.Conn(t.Context())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, again.Close()) }()
@@ -193,7 +193,7 @@ func TestATransactionStaysOnItsServer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first, on(t, d.proxy))
 	require.NoError(t, tx.Commit())
-	require.Eventually(t, func() bool { return on(t, d.proxy) != first }, patience, moveEvery)
+	require.Eventually(t, func() bool { return on(t, d.proxy) != first }, timeout, moveEvery)
 	answers(t, d.conn)
 }
 
@@ -205,5 +205,5 @@ func TestAProxyThatStopsEndsTransactionsFirst(t *testing.T) {
 	_, err = tx.ExecContext(context.WithoutCancel(t.Context()), "SELECT 1")
 	require.NoError(t, err)
 	require.NoError(t, tx.Commit())
-	require.Eventually(t, func() bool { return d.proxy.Clients() == 0 }, patience, moveEvery)
+	require.Eventually(t, func() bool { return d.proxy.Clients() == 0 }, timeout, moveEvery)
 }

@@ -26,7 +26,7 @@ const (
 	// callTimeout bounds one call, retryDelay is the pause before the next try.
 	callTimeout = 3 * time.Second
 	retryDelay  = 100 * time.Millisecond
-	// keepaliveTime is how long a connection is silent before it is tried, which PD's etcd
+	// keepaliveTime is how long a connection is idle before it is tried, which PD's etcd
 	// allows every 5 s; keepaliveTimeout is when it counts as lost.
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 3 * time.Second
@@ -372,12 +372,12 @@ func (c *Client) KnownRegion(ctx context.Context, id uint64) (region *metapb.Reg
 	return region, err
 }
 
-// splitPatience is how long PD may take to know a region that asks to be split.
-const splitPatience = 5 * time.Second
+// splitTimeout is how long PD may take to know a region that asks to be split.
+const splitTimeout = 5 * time.Second
 
 // AskBatchSplit gets the IDs that a split needs.
 func (c *Client) AskBatchSplit(ctx context.Context, region *metapb.Region, count int) (ids []*pdpb.SplitID, err error) {
-	ctx, cancel := context.WithTimeout(ctx, splitPatience)
+	ctx, cancel := context.WithTimeout(ctx, splitTimeout)
 	defer cancel()
 	err = c.retry(ctx, "ask for a split", func(ctx context.Context, pd pdpb.PDClient) error {
 		res, err := pd.AskBatchSplit(ctx, &pdpb.AskBatchSplitRequest{Header: c.header(), Region: region, SplitCount: uint32(count)})

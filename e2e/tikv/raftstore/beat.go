@@ -66,8 +66,8 @@ func (p *peer) beat() {
 			p.heard[peer.Id] = now
 			continue
 		}
-		if silent := now.Sub(heard); peer.Id != p.id && silent >= p.store.config.MaxDown {
-			beat.DownPeers = append(beat.DownPeers, &pdpb.PeerStats{Peer: peer, DownSeconds: uint64(silent.Seconds())})
+		if unheard := now.Sub(heard); peer.Id != p.id && unheard >= p.store.config.MaxDown {
+			beat.DownPeers = append(beat.DownPeers, &pdpb.PeerStats{Peer: peer, DownSeconds: uint64(unheard.Seconds())})
 		}
 	}
 	p.beats = beats{last: now, pending: len(beat.PendingPeers)}

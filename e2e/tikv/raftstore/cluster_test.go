@@ -26,7 +26,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/engine"
 )
 
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
 var quickly = Config{
 	Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 2, RegionHeartbeat: 50 * time.Millisecond, MaxDown: time.Minute,
@@ -264,7 +264,7 @@ func (c *cluster) order(region uint64, what string, order *pdpb.RegionHeartbeatR
 
 func (c *cluster) until(what string, is func() bool) {
 	c.t.Helper()
-	require.Eventually(c.t, is, patience, 20*time.Millisecond, what)
+	require.Eventually(c.t, is, timeout, 20*time.Millisecond, what)
 }
 
 // write sets a key to what next makes of its value, where the region's leader is.

@@ -65,7 +65,7 @@ func ServerOptions() []grpc.ServerOption {
 	const large = 1 << 30
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(large), grpc.MaxSendMsgSize(large),
-		// TiDB and the other stores try silent connections every 10 s; by default that ends them.
+		// TiDB and the other stores try idle connections every 10 s; by default that ends them.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (res any, err error) {
 			defer recoverPanic(info.FullMethod, &err)

@@ -157,7 +157,7 @@ func (l *link) stream(conn *grpc.ClientConn, first *raft_serverpb.RaftMessage) e
 		l.lost(first)
 		return err
 	}
-	// The other side says nothing; the end of its silence is the end of the stream.
+	// The other side says nothing; the end of that is the end of the stream.
 	go func() {
 		var done raft_serverpb.Done
 		_ = stream.RecvMsg(&done)

@@ -59,7 +59,7 @@ func (d Server) ReadPassword() (string, error) {
 }
 
 // Connect opens the database and waits for an answer; it returns the server's version.
-func (d Server) Connect(ctx context.Context, password string, patience time.Duration) (*sql.DB, string, error) {
+func (d Server) Connect(ctx context.Context, password string, timeout time.Duration) (*sql.DB, string, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.Net = d.User, password, "tcp"
 	cfg.Addr = net.JoinHostPort(d.Host, strconv.Itoa(d.Port))
@@ -76,7 +76,7 @@ func (d Server) Connect(ctx context.Context, password string, patience time.Dura
 		return nil, "", fmt.Errorf("prepare the connection: %w", err)
 	}
 	db := sql.OpenDB(connector)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
 		version := ""

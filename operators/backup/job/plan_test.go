@@ -180,8 +180,8 @@ func TestBR04AJobWithoutAPodIsNamed(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonJobRunning, at(time.Minute, 1).Outcome.Reason, "it was only not seen yet")
 }
 
-// play plays Kubernetes around one Backup.
-type play struct {
+// backupSimulation simulates Kubernetes around one Backup.
+type backupSimulation struct {
 	*rapid.T
 	b    *v1alpha1.Backup
 	jobs map[string]*batchv1.Job
@@ -192,7 +192,7 @@ type play struct {
 	gone            bool
 }
 
-func (p *play) seen() Seen {
+func (p *backupSimulation) seen() Seen {
 	s := Seen{Group: group(), Image: image, Now: p.now}
 	for _, j := range p.jobs {
 		s.Jobs = append(s.Jobs, j)
@@ -204,7 +204,7 @@ func (p *play) seen() Seen {
 }
 
 // turn plans, and carries the plan out, or dies on the way.
-func (p *play) turn() Plan {
+func (p *backupSimulation) turn() Plan {
 	plan := MakePlan(p.b, p.seen())
 	die := rapid.IntRange(0, 4).Draw(p.T, "dies after")
 	for _, j := range plan.Stop {
@@ -239,10 +239,10 @@ func (p *play) turn() Plan {
 	return plan
 }
 
-func (p *play) isLive(j *batchv1.Job) bool { return len(j.Status.Conditions) == 0 }
+func (p *backupSimulation) isLive(j *batchv1.Job) bool { return len(j.Status.Conditions) == 0 }
 
 // end ends a Job that runs.
-func (p *play) end() {
+func (p *backupSimulation) end() {
 	for _, j := range p.jobs {
 		if !p.isLive(j) || len(j.OwnerReferences) == 0 && rapid.Bool().Draw(p.T, "later") {
 			continue
@@ -272,7 +272,7 @@ func TestBR04ABackupCompletesOnlyOnceAfterAnyFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := toS3()
 		b.Spec.CleanupPolicy = rapid.SampledFrom([]v1alpha1.CleanupPolicy{v1alpha1.CleanupRetain, v1alpha1.CleanupDelete}).Draw(t, "policy")
-		p := &play{T: t, b: b, jobs: map[string]*batchv1.Job{}, pods: map[string]*corev1.Pod{}, now: clock()}
+		p := &backupSimulation{T: t, b: b, jobs: map[string]*batchv1.Job{}, pods: map[string]*corev1.Pod{}, now: clock()}
 		for range rapid.IntRange(1, 60).Draw(t, "turns") {
 			p.turn()
 			p.now = p.now.Add(time.Duration(rapid.IntRange(1, 700).Draw(t, "seconds")) * time.Second)

@@ -11,8 +11,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
-// patience is how long a pod has to answer.
-const patience = time.Second
+// requestTimeout is how long a pod has to answer.
+const requestTimeout = time.Second
 
 // Client asks pods.
 type Client struct{ http *http.Client }
@@ -22,7 +22,7 @@ func NewClient() *Client { return &Client{http: httpclient.New(httpclient.NewTra
 
 // Ask asks the pod at an address; nil if it tells nothing. Nothing depends on the answer.
 func (c *Client) Ask(ctx context.Context, ip string) (*Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	url := "http://" + net.JoinHostPort(ip, strconv.Itoa(Port)) + "/"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

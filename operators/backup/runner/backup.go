@@ -43,7 +43,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	if done, err := p.Claim(ctx, c.UID); err != nil || done != nil {
 		return resultOfMarker(done), err
 	}
-	db, server, err := c.Database.Connect(ctx, password, c.Patience)
+	db, server, err := c.Database.Connect(ctx, password, c.ConnectTimeout)
 	if err != nil {
 		return result.Result{}, err
 	}

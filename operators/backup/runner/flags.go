@@ -75,8 +75,8 @@ type Command struct {
 	meter *progress.Meter
 	// Scratch is a folder for files of the run's own.
 	Scratch string
-	// Patience is for how long the database may not answer at the start.
-	Patience time.Duration
+	// ConnectTimeout is for how long the database may not answer at the start.
+	ConnectTimeout time.Duration
 }
 
 // many is a flag that may come several times.
@@ -163,5 +163,5 @@ func (c *Command) addFlags(set *flag.FlagSet) {
 	set.StringVar(&c.Result, "result", "", "file for the result")
 	set.StringVar(&c.Progress, "progress", "", "address that serves the tool's progress")
 	set.StringVar(&c.Scratch, "scratch", "", "folder for files of the run")
-	set.DurationVar(&c.Patience, "patience", time.Minute, "for how long the database may not answer at the start")
+	set.DurationVar(&c.ConnectTimeout, "connect-timeout", time.Minute, "for how long the database may not answer at the start")
 }

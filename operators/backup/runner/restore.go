@@ -51,7 +51,7 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 	if err := checkType(m, c.Cluster.PD != ""); err != nil {
 		return result.Result{}, err
 	}
-	db, server, err := c.Database.Connect(ctx, password, c.Patience)
+	db, server, err := c.Database.Connect(ctx, password, c.ConnectTimeout)
 	if err != nil {
 		return result.Result{}, err
 	}

@@ -164,7 +164,7 @@ func TestARestoredClaimIsLabelledAndOutlivesTheInstance(t *testing.T) {
 	s.noPod()
 	s.restore()
 	begun := time.Now()
-	require.Eventually(t, func() bool { return s.pvc().Labels[v1alpha1.LabelInstance] == name }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.pvc().Labels[v1alpha1.LabelInstance] == name }, timeout, 20*time.Millisecond)
 	assert.Less(t, time.Since(begun), 5*time.Second)
 	s.delete()
 	s.gone()
@@ -188,7 +188,7 @@ func TestAClaimOfAStrangerIsNeitherTakenNorDeleted(t *testing.T) {
 	there := s.pvc()
 	there.Annotations = map[string]string{v1alpha1.AnnotationAdopt: name}
 	require.NoError(t, api.Update(t.Context(), there))
-	require.Eventually(t, func() bool { return s.instance().Status.PodUID != "" }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.instance().Status.PodUID != "" }, timeout, 20*time.Millisecond)
 	assert.Equal(t, theirs.UID, s.instance().Status.Volumes[0].ClaimUID)
 	pod := s.pod()
 	s.delete()
@@ -207,7 +207,7 @@ func TestAPodThatAQuotaForbidsNamesTheQuota(t *testing.T) {
 	quota.Status = status
 	require.NoError(t, api.Status().Update(t.Context(), quota)) // the quota controller's part
 	trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "trial"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}
-	require.Eventually(t, func() bool { return apierrors.IsForbidden(api.Create(t.Context(), trial.DeepCopy(), client.DryRunAll)) }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return apierrors.IsForbidden(api.Create(t.Context(), trial.DeepCopy(), client.DryRunAll)) }, timeout, 20*time.Millisecond)
 	s.create()
 	i := s.reason(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodRejected)
 	message := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady).Message

@@ -129,9 +129,9 @@ type stage struct {
 }
 
 const (
-	patience = 45 * time.Second
-	name     = "basic-pd-0"
-	claim    = "data-basic-pd-0"
+	timeout = 45 * time.Second
+	name    = "basic-pd-0"
+	claim   = "data-basic-pd-0"
 )
 
 // begin creates an Instance in a new namespace.
@@ -187,7 +187,7 @@ func (s stage) eventually(what string, holds func(*v1alpha1.Instance) bool) *v1a
 		}
 		last = s.instance()
 		return holds(last)
-	}, patience, 20*time.Millisecond, "%s; last: %s", what, describe{&last})
+	}, timeout, 20*time.Millisecond, "%s; last: %s", what, describe{&last})
 	return last
 }
 
@@ -219,7 +219,7 @@ func (s stage) edit(change func(*v1alpha1.Instance)) {
 		i := s.instance()
 		change(i)
 		return api.Update(s.Context(), i) == nil
-	}, patience, 20*time.Millisecond)
+	}, timeout, 20*time.Millisecond)
 }
 
 // pod waits for a pod other than the one of the given UID.
@@ -228,7 +228,7 @@ func (s stage) pod(other ...string) *corev1.Pod {
 	pod := &corev1.Pod{}
 	require.Eventually(s, func() bool {
 		return s.get(name, pod) == nil && !slices.Contains(other, string(pod.UID))
-	}, patience, 20*time.Millisecond, "a pod is made")
+	}, timeout, 20*time.Millisecond, "a pod is made")
 	return pod
 }
 
@@ -241,7 +241,7 @@ func (s stage) noPod() {
 func (s stage) bind() *corev1.PersistentVolumeClaim {
 	s.Helper()
 	pvc := &corev1.PersistentVolumeClaim{}
-	require.Eventually(s, func() bool { return s.get(claim, pvc) == nil }, patience, 20*time.Millisecond, "a claim is made")
+	require.Eventually(s, func() bool { return s.get(claim, pvc) == nil }, timeout, 20*time.Millisecond, "a claim is made")
 	if pvc.Spec.VolumeName == "" {
 		pvc.Spec.VolumeName = "pv-" + string(pvc.UID)
 		require.NoError(s, api.Update(s.Context(), pvc))
@@ -279,7 +279,7 @@ func (s stage) stop(pod *corev1.Pod) {
 		live := &corev1.Pod{}
 		err := s.get(name, live)
 		return apierrors.IsNotFound(err) || (err == nil && (live.UID != pod.UID || live.DeletionTimestamp != nil))
-	}, patience, 20*time.Millisecond, "the pod is told to stop")
+	}, timeout, 20*time.Millisecond, "the pod is told to stop")
 	err := api.Delete(s.Context(), pod.DeepCopy(), client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if !apierrors.IsConflict(err) { // its successor may be there already
 		require.NoError(s, client.IgnoreNotFound(err))
@@ -312,7 +312,7 @@ func (s stage) delete() {
 
 func (s stage) gone() {
 	s.Helper()
-	require.Eventually(s, func() bool { return apierrors.IsNotFound(s.get(name, &v1alpha1.Instance{})) }, patience, 20*time.Millisecond, "the Instance is gone")
+	require.Eventually(s, func() bool { return apierrors.IsNotFound(s.get(name, &v1alpha1.Instance{})) }, timeout, 20*time.Millisecond, "the Instance is gone")
 }
 
 func (s stage) pvc() *corev1.PersistentVolumeClaim {
@@ -432,7 +432,7 @@ func TestAPodThatAPolicyRefusesStopsNothing(t *testing.T) {
 	})
 	trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "trial"}, Spec: privileged.Spec}
 	trial.Spec.Volumes = []corev1.Volume{{Name: "data"}}
-	require.Eventually(t, func() bool { return apierrors.IsForbidden(api.Create(t.Context(), trial.DeepCopy(), client.DryRunAll)) }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return apierrors.IsForbidden(api.Create(t.Context(), trial.DeepCopy(), client.DryRunAll)) }, timeout, 20*time.Millisecond)
 	s.edit(func(i *v1alpha1.Instance) {
 		i.Spec.Revision = "r2"
 		i.Spec.PodTemplate = raw(t, privileged)
@@ -820,7 +820,7 @@ func TestAClaimThatMayNotGrowSaysWhoForbidsIt(t *testing.T) {
 				trial := s.pvc()
 				trial.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 				return apierrors.IsForbidden(api.Update(t.Context(), trial, client.DryRunAll))
-			}, patience, 20*time.Millisecond)
+			}, timeout, 20*time.Millisecond)
 			size("2Gi")
 			i := s.reason(v1alpha1.ConditionUpToDate, c.reason)
 			assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, c.says)
@@ -856,7 +856,7 @@ func TestADeletionNamesALaterLimitRangeThatBlocksIt(t *testing.T) {
 		trial := s.pvc()
 		trial.Annotations = map[string]string{"x": "y"}
 		return apierrors.IsForbidden(api.Update(t.Context(), trial, client.DryRunAll))
-	}, patience, 20*time.Millisecond)
+	}, timeout, 20*time.Millisecond)
 	s.delete()
 	s.stop(pod)
 	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonLimitRangeExceeded)

@@ -1,7 +1,8 @@
 // Package controller is the operator of Instances. It knows pods, claims,
 // revisions and finalizers, and nothing of any database component.
 //
-// Reads: Instances, their pods and claims, StorageClasses, VolumeAttributesClasses.
+// Reads: Instances, their pods and claims, PersistentVolumes, Nodes, the groups of Instances,
+// StorageClasses, VolumeAttributesClasses.
 //
 // Writes: one pod per Instance, of the same name; the claims of its volumes,
 // named <volume>-<instance>; its finalizer on an Instance that was made without it; of the

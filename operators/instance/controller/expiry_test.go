@@ -154,7 +154,7 @@ func TestAnExpiredClaimIsDeleted(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pvc := &corev1.PersistentVolumeClaim{}
 		return apierrors.IsNotFound(s.get(claim, pvc)) || pvc.DeletionTimestamp != nil
-	}, patience, 20*time.Millisecond)
+	}, timeout, 20*time.Millisecond)
 }
 
 func TestAClaimIsReadLiveBeforeItExpires(t *testing.T) {

@@ -88,7 +88,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 			s.Pod.Status.InitContainerStatuses = []corev1.ContainerStatus{is}
 		}
 	}
-	silent := func(s *observation.Snapshot) { s.Pod.Status.Conditions[1].Status = corev1.ConditionFalse }
+	unreachable := func(s *observation.Snapshot) { s.Pod.Status.Conditions[1].Status = corev1.ConditionFalse }
 	oom := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}
 	invalid := func(s *observation.Snapshot) {
 		s.Template, s.TemplateErr = nil, errors.New(`unknown field "contaners"`)
@@ -129,11 +129,11 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a container that the kubelet cannot find": {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("ContainerStatusUnknown", 137)})}, v1alpha1.ReasonContainerCrashing, false, "was lost when node n1"},
 		"a container that exits with 255":          {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("Error", 255)})}, v1alpha1.ReasonContainerCrashing, false, "stopped with exit code 255 (Error)"},
 		"a probe that fails":                       {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
-		"a node that does not answer":              {done, []func(*observation.Snapshot){silent}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
-		"a sidecar that is not ready":              {done, []func(*observation.Snapshot){silent, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container x in pod basic-pd-0 on node n1"},
-		"a sidecar that has ended":                 {done, []func(*observation.Snapshot){silent, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}})}, v1alpha1.ReasonContainerCrashing, false, "container x in pod basic-pd-0"},
-		"a sidecar that is":                        {done, []func(*observation.Snapshot){silent, sidecar(corev1.ContainerStatus{Ready: true})}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
-		"a readiness gate of the pod's own": {done, []func(*observation.Snapshot){silent, func(s *observation.Snapshot) {
+		"a node that does not answer":              {done, []func(*observation.Snapshot){unreachable}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
+		"a sidecar that is not ready":              {done, []func(*observation.Snapshot){unreachable, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container x in pod basic-pd-0 on node n1"},
+		"a sidecar that has ended":                 {done, []func(*observation.Snapshot){unreachable, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}})}, v1alpha1.ReasonContainerCrashing, false, "container x in pod basic-pd-0"},
+		"a sidecar that is":                        {done, []func(*observation.Snapshot){unreachable, sidecar(corev1.ContainerStatus{Ready: true})}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
+		"a readiness gate of the pod's own": {done, []func(*observation.Snapshot){unreachable, func(s *observation.Snapshot) {
 			s.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 		}}, v1alpha1.ReasonPodNotReady, false, "waits for its own readiness gate"},
 		"a pod that fits nowhere":                  {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): fix what taints the node"},
@@ -315,20 +315,20 @@ func TestRemediesAreSafe(t *testing.T) {
 			s.Pod.Spec.Volumes = append(s.Pod.Spec.Volumes, corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}})
 		}
 	}
-	silent := observation.NodeState{Known: true, Unreachable: true, Since: clock()}
+	unreachable := observation.NodeState{Known: true, Unreachable: true, Since: clock()}
 	for name, c := range map[string]struct {
 		world  []func(*observation.Snapshot)
 		says   string
 		unsaid string
 	}{
-		"a pod that is being stopped":           {[]func(*observation.Snapshot){terminatingPod, at(-time.Second), node(silent)}, "is being stopped on node n1", "kubectl"},
-		"one on a node that does not answer":    {[]func(*observation.Snapshot){terminatingPod, at(0), node(silent)}, "if it is gone for good: kubectl delete node n1", ""},
+		"a pod that is being stopped":           {[]func(*observation.Snapshot){terminatingPod, at(-time.Second), node(unreachable)}, "is being stopped on node n1", "kubectl"},
+		"one on a node that does not answer":    {[]func(*observation.Snapshot){terminatingPod, at(0), node(unreachable)}, "if it is gone for good: kubectl delete node n1", ""},
 		"one that is late on a node that works": {[]func(*observation.Snapshot){terminatingPod, at(0), node(observation.NodeState{Known: true})}, "past its grace period: kubectl -n ns describe pod basic-pd-0", "delete"},
 		"one whose node may not be read":        {[]func(*observation.Snapshot){terminatingPod, at(0)}, "does the node answer? kubectl get node n1", "delete"},
 		"one whose node is gone":                {[]func(*observation.Snapshot){terminatingPod, at(0), node(observation.NodeState{Known: true, Absent: true})}, "which is gone", "delete"},
 		"a volume on a cordoned node":           {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true, Cordoned: true})}, "it takes no pods: kubectl uncordon n7", "delete"},
-		"a volume on a node that went away":     {[]func(*observation.Snapshot){nowhere, at(time.Minute), node(silent)}, "it does not answer: kubectl describe node n7", "delete"},
-		"a volume on one that stays away":       {[]func(*observation.Snapshot){nowhere, at(5 * time.Minute), node(silent)}, "kubectl delete node n7; then have the member replaced: kubectl -n ns delete instance basic-pd-0", ""},
+		"a volume on a node that went away":     {[]func(*observation.Snapshot){nowhere, at(time.Minute), node(unreachable)}, "it does not answer: kubectl describe node n7", "delete"},
+		"a volume on one that stays away":       {[]func(*observation.Snapshot){nowhere, at(5 * time.Minute), node(unreachable)}, "kubectl delete node n7; then have the member replaced: kubectl -n ns delete instance basic-pd-0", ""},
 		"a volume on a node that works":         {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true})}, "let it take pods: kubectl describe node n7", "delete"},
 		"the operators' own ConfigMap":          {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, "is being started on node n1", "create"},
 		"a ConfigMap of a user's, at first":     {[]func(*observation.Snapshot){starts("mine"), at(9 * time.Second)}, "is being started on node n1", "create"},

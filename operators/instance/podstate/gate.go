@@ -21,7 +21,7 @@ func waitForOperator(s *observation.Snapshot, group, condition string) step.Outc
 			since = ready.LastTransitionTime.Time
 		}
 	}
-	if left := gate.Patience - s.Now.Sub(since); left > 0 {
+	if left := gate.ProcessingTimeout - s.Now.Sub(since); left > 0 {
 		o.After = left
 		return o
 	}

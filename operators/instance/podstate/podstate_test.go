@@ -83,7 +83,7 @@ func TestWhichPodsAreOurs(t *testing.T) {
 	}
 }
 
-// What a group's operator last said stands. Silence is a reason to look whether it runs, but not
+// What a group's operator last said stands. That it says nothing is a reason to look whether it runs, but not
 // in the moments after the pod has become ready.
 func TestAnUnansweredGateIsReportedAfterAWhile(t *testing.T) {
 	gates := func(c ...metav1.Condition) func(*v1alpha1.Instance) {
@@ -97,7 +97,7 @@ func TestAnUnansweredGateIsReportedAfterAWhile(t *testing.T) {
 	ready := func(ago time.Duration) *corev1.Pod {
 		return onNode(condition(corev1.PodReady, corev1.ConditionTrue, "", ago))
 	}
-	const silence = "the operator of TiKVGroup basic-tikv has not set condition Healthy yet"
+	const unset = "the operator of TiKVGroup basic-tikv has not set condition Healthy yet"
 	for name, c := range map[string]struct {
 		instance func(*v1alpha1.Instance)
 		pod      *corev1.Pod
@@ -106,10 +106,10 @@ func TestAnUnansweredGateIsReportedAfterAWhile(t *testing.T) {
 	}{
 		"all are open, whatever the spec was then": {gates(joined, healthy), ready(0), "", 0},
 		"one is closed":                          {gates(joined, sick), ready(time.Hour), "Healthy is False for TiKVGroup basic-tikv: PD calls the store Down", planning.Deadline},
-		"one is not set, of a pod that is ready": {gates(joined), ready(4 * time.Second), silence, gate.Patience - 4*time.Second},
-		"one is not set for long":                {gates(joined), ready(gate.Patience), silence + ": is it running?", planning.Deadline},
-		"one is not set, of a pod that is not":   {gates(joined), onNode(), silence, gate.Patience},
-		"one is not set, and there is no pod":    {gates(joined), nil, silence, gate.Patience},
+		"one is not set, of a pod that is ready": {gates(joined), ready(4 * time.Second), unset, gate.ProcessingTimeout - 4*time.Second},
+		"one is not set for long":                {gates(joined), ready(gate.ProcessingTimeout), unset + ": is it running?", planning.Deadline},
+		"one is not set, of a pod that is not":   {gates(joined), onNode(), unset, gate.ProcessingTimeout},
+		"one is not set, and there is no pod":    {gates(joined), nil, unset, gate.ProcessingTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := instance()

@@ -21,7 +21,7 @@ func waitForStart(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	if len(needs) == 0 {
 		return o
 	}
-	if left := gate.Patience - s.Now.Sub(pod.CreationTimestamp.Time); left > 0 && left <= gate.Patience {
+	if left := gate.ProcessingTimeout - s.Now.Sub(pod.CreationTimestamp.Time); left > 0 && left <= gate.ProcessingTimeout {
 		o.After = left
 		return o
 	}

@@ -64,7 +64,7 @@ func mayUseClaim(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClai
 }
 
 // rejectClaim stalls for a claim that is not the Instance's, and has the command by which a
-// person gives it to the Instance. No watch reports changes of a claim without our labels.
+// user gives it to the Instance. No watch reports changes of a claim without our labels.
 func rejectClaim(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) step.Outcome {
 	if claim.Labels[v1alpha1.LabelInstance] != "" || len(claim.OwnerReferences) > 0 {
 		return planning.Stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to another owner and is not touched: its owner must make room: kubectl describe pvc %s -n %s", claim.Name, claim.Name, claim.Namespace)

@@ -12,9 +12,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// patience is after how long PD is looked at again although its poller said
+// recheckPeriod is after how long PD is looked at again although its poller said
 // nothing.
-const patience = time.Minute
+const recheckPeriod = time.Minute
 
 // IsBootstrapped reports whether PD has a cluster ID that we know of. It never
 // goes back: the ID in status is written once.
@@ -58,7 +58,7 @@ func CheckVanished(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	case len(lost) == 0:
 		return step.Done()
 	case left >= pd.Majority(len(g.Status.InitialMembers)):
-		return step.Wait("PD", patience, v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instance %s is gone and may have bootstrapped the cluster with the others: waiting for PD to report its cluster ID", strings.Join(lost, ", ")))
+		return step.Wait("PD", recheckPeriod, v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instance %s is gone and may have bootstrapped the cluster with the others: waiting for PD to report its cluster ID", strings.Join(lost, ", ")))
 	}
 	return step.Stall(v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instances %s were lost before PD's cluster ID was known; starting them again could bootstrap a second cluster: delete the PDGroup and create it again, "+
 		"it uses the claims that are left: kubectl -n %s delete pdgroup %s", strings.Join(lost, ", "), g.Namespace, g.Name))

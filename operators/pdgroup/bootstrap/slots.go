@@ -16,9 +16,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// quorumPatience is how long members that start on the claims of former ones may
+// quorumTimeout is how long members that start on the claims of former ones may
 // take to get a quorum before status says what may be missing.
-const quorumPatience = 2 * time.Minute
+const quorumTimeout = 2 * time.Minute
 
 // bindCompleted is the annotation that Kubernetes gives a claim when it has got its
 // volume.
@@ -108,13 +108,13 @@ func ForeignClaims(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	}
 	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD bootstrap blocked: claim %s has a member's name, but its owner is unknown: if it holds a member's data, for example after a restore: kubectl -n %s annotate pvc %s %s=%s --overwrite; "+
 		"if the data is not needed: kubectl -n %s delete pvc %s%s", claim, g.Namespace, claim, v1alpha1.AnnotationAdopt, instance, g.Namespace, claim, others))
-	o.After = foreignPatience
+	o.After = claimRecheckPeriod
 	return o
 }
 
-// foreignPatience is after how long claims are looked for again: one that no operator
+// claimRecheckPeriod is after how long claims are looked for again: one that no operator
 // has labelled wakes no reconcile when it changes.
-const foreignPatience = 5 * time.Second
+const claimRecheckPeriod = 5 * time.Second
 
 // StartingSlots returns the slots whose members start while PD's cluster ID is not known:
 // the initial members and, if claims of further members turn up, these as well. The
@@ -233,12 +233,12 @@ func CheckQuorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if !returned {
 		return step.Done()
 	}
-	if left := quorumPatience - s.Now.Sub(newest); left > 0 {
+	if left := quorumTimeout - s.Now.Sub(newest); left > 0 {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonBootstrapping, "members that have come back look for a quorum")
 	}
 	o := step.Stall(v1alpha1.ReasonQuorumLost, crash+fmt.Sprintf("PD has no quorum with %s, the members that are left of a cluster that was here before: %s",
 		strings.Join(running, ", "), describeRemedy(g, s, running, interrupted, crash != "")))
-	o.After = patience
+	o.After = recheckPeriod
 	return o
 }
 

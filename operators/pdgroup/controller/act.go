@@ -28,8 +28,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// silence is after how long a PD is asked again that did not answer.
-const silence = time.Second
+// retryPeriod is after how long a PD is asked again that did not answer.
+const retryPeriod = time.Second
 
 // act carries a plan out. Bootstrapping asks nothing of PD itself: its members
 // bootstrap the cluster with the arguments that they are given. Of a plan that does
@@ -43,7 +43,7 @@ func (r *steps) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snap
 		o = execution.Act(ctx, r.Env, g, s, p.Plan)
 	}
 	if len(p.Late) > 0 {
-		// Services rest on the spec alone, and PD may be silent for lack of one.
+		// Services rest on the spec alone, and PD may not answer for lack of one.
 		return step.Worst(o, execution.Act(ctx, r.Env, g, s, planning.Plan{Objects: planning.Objects{Services: p.Late}}))
 	}
 	if o.Kind == step.KindDone && p.Orphan.ID != "" {
@@ -94,7 +94,7 @@ func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.
 	if view.Err != nil {
 		what = "it does not answer: " + view.Err.Error()
 	}
-	return step.Wait("PD", silence, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("waiting for PD to list only member %s before deleting the other Instances, but %s: kubectl -n %s describe instance %s",
+	return step.Wait("PD", retryPeriod, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("waiting for PD to list only member %s before deleting the other Instances, but %s: kubectl -n %s describe instance %s",
 		survivor, what, g.Namespace, survivor))
 }
 
@@ -185,7 +185,7 @@ func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observa
 	}
 	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(component.DeleteMember), string(component.DeleteMember), "Removed member %s from PD: it has no Instance and no data", name)
 	r.PD.Kick(key)
-	return step.RetryAfter(membership.OrderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
+	return step.RetryAfter(membership.OrderRetryPeriod, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
 }
 
 // setPeerURLs gives members of PD the URLs at which the others reach them. The next answer

@@ -66,7 +66,7 @@ func TestPD21OnlyItemsThatDifferAreSentToPD(t *testing.T) {
 	}{
 		"a value that a user has changed in PD":      {eight, shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 1},
 		"not one that the spec does not name":        {"", shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 0},
-		"nothing while PD does not answer":           {eight, silent, 0},
+		"nothing while PD does not answer":           {eight, pdUnreachable, 0},
 		"nothing while its configuration is unknown": {eight, func(*observation.Snapshot) {}, 0},
 		"nothing while another cluster's PD answers": {eight, func(s *observation.Snapshot) {
 			s.PD.Config, s.PD.ClusterID = map[string]string{}, "9"
@@ -128,10 +128,10 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 
 // An operator that starts again, or a change of PD's leader, makes nothing of a group at
 // rest whose pods were made with an older file.
-func TestPD21AGroupAtRestStaysSoWhilePDIsSilent(t *testing.T) {
+func TestPD21AGroupAtRestStaysSoWhilePDDoesNotAnswer(t *testing.T) {
 	g := stored(bootstrapped, configured(eight))
 	wanted := map[string]string{persisted.File: eight}
-	s := started(t, g, 3, running, silent)
+	s := started(t, g, 3, running, pdUnreachable)
 	given := func() step.Kind { return persisted.New(g, s).Progress(s.Instances[0], nil, wanted).Outcome.Kind }
 	assert.Equal(t, step.KindWait, given())
 	set := conditions.New(nil, g.Generation, clock())

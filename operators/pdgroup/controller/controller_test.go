@@ -80,7 +80,7 @@ func TestPD19TheClientServiceHasTheGroupsNameAndChangesInPlace(t *testing.T) {
 			assert.Equal(c, "blue", stage.Template(c, i).Labels["team"])
 			assert.Equal(c, "one", stage.Template(c, i).Annotations["note"])
 		}
-	}, stage.StretchWait(stage.Patience), stage.Tick)
+	}, stage.StretchWait(stage.Timeout), stage.Tick)
 	after := w.WaitUntilConverged()
 	assert.NotEqual(t, before.Status.CurrentRevision, after.Status.CurrentRevision)
 	for _, i := range w.Instances() {
@@ -92,10 +92,10 @@ func TestPD02MembersJoinByTheServiceOnceTheClusterExists(t *testing.T) {
 	w := begin(t)
 	w.create()
 	first := func() string { return startArg(t, &w.Instances()[0]) }
-	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.StretchWait(stage.Patience), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.StretchWait(stage.Timeout), stage.Tick)
 	revision := w.Instances()[0].Spec.Revision
 	w.WaitUntilConverged()
-	require.Eventually(t, func() bool { return strings.Contains(first(), "--join=http://basic-pd."+w.Namespace+".svc:2379") }, stage.StretchWait(stage.Patience), stage.Tick)
+	require.Eventually(t, func() bool { return strings.Contains(first(), "--join=http://basic-pd."+w.Namespace+".svc:2379") }, stage.StretchWait(stage.Timeout), stage.Tick)
 	for _, i := range w.Instances() {
 		assert.NotContains(t, startArg(t, &i), "--initial-cluster=")
 		assert.Equal(t, revision, i.Spec.Revision, "joining makes no revision")
@@ -107,11 +107,11 @@ func TestPD03AnotherClustersPDIsNeverUsed(t *testing.T) {
 	w.create()
 	before := w.WaitUntilConverged()
 	w.PD.Change(func(v *pd.View) { v.ClusterID = "999" })
-	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
+	g := w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
 	assert.Equal(t, before.Status.ClusterID, g.Status.ClusterID)
 	assert.Equal(t, "False/ClusterIDMismatch", stage.Verdict(g, v1alpha1.ConditionReady))
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
-	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
+	w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
 	assert.Len(t, w.Instances(), 3, "no member joins a PD that is not ours")
 	w.PD.Change(func(v *pd.View) { v.ClusterID = before.Status.ClusterID })
 	w.WaitUntilConverged()
@@ -142,7 +142,7 @@ func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 		most = max(most, len(unready))
 	})
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
-	require.Eventually(t, func() bool { return len(w.Instances()) == 5 }, stage.StretchWait(stage.Patience), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.Instances()) == 5 }, stage.StretchWait(stage.Timeout), stage.Tick)
 	g := w.WaitUntilConverged()
 	assert.Len(t, g.Status.Members, 5)
 	stop()
@@ -244,7 +244,7 @@ func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testin
 			revisions, files := stored(c)
 			assert.ElementsMatch(c, want, revisions)
 			assert.ElementsMatch(c, leases, files)
-		}, stage.StretchWait(stage.Patience), stage.Tick)
+		}, stage.StretchWait(stage.Timeout), stage.Tick)
 	}
 	for _, lease := range []string{"5", "6", "7"} {
 		roll(lease)
@@ -277,9 +277,9 @@ func TestPD06AScaleInMovesTheLeaderRemovesTheMemberAndThenTheInstance(t *testing
 	w.create()
 	w.WaitUntilConverged()
 	w.PD.Change(func(v *pd.View) { v.Leader = "basic-pd-2" })
-	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionReady, "True/Ready")
+	w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionReady, "True/Ready")
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(1)) })
-	w.WaitForInstances(stage.Patience, "basic-pd-0")
+	w.WaitForInstances(stage.Timeout, "basic-pd-0")
 	g := w.WaitUntilConverged()
 	calls := slices.Compact(w.PD.Calls())
 	removals := slices.DeleteFunc(slices.Clone(calls), func(c string) bool { return strings.HasPrefix(c, "transfer ") })
@@ -321,7 +321,7 @@ func TestPD13ADeletedInstanceIsReplacedBeforeItGoes(t *testing.T) {
 	})
 	i := w.Instance("basic-pd-1")
 	require.NoError(t, w.Client.Delete(w.Context(), &i))
-	w.WaitForInstances(stage.Patience, "basic-pd-0", "basic-pd-2", "basic-pd-3")
+	w.WaitForInstances(stage.Timeout, "basic-pd-0", "basic-pd-2", "basic-pd-3")
 	w.WaitUntilConverged()
 	stop()
 	assert.Equal(t, 3, fewest)
@@ -343,7 +343,7 @@ func TestPD13AMemberThatIsDownForLongIsReplaced(t *testing.T) {
 		i := &v1alpha1.Instance{}
 		err := w.Client.Get(w.Context(), w.Key("basic-pd-1"), i)
 		return err == nil && i.UID != dead
-	}, stage.StretchWait(stage.Patience), stage.Tick)
+	}, stage.StretchWait(stage.Timeout), stage.Tick)
 	w.SetDown("basic-pd-1", false)
 	w.WaitUntilConverged()
 	assert.Equal(t, []string{"delete-member 11"}, slices.Compact(w.PD.Calls()), "the dead one leaves before the new one joins")
@@ -370,7 +370,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 		require.Eventually(t, func() bool {
 			err := w.Client.Get(w.Context(), key, o)
 			return err == nil && o.GetUID() != gone
-		}, stage.StretchWait(stage.Patience), stage.Tick, "%T %s", o, key.Name)
+		}, stage.StretchWait(stage.Timeout), stage.Tick, "%T %s", o, key.Name)
 	}
 	// What another owner changed is set back as well.
 	var s corev1.Service
@@ -380,7 +380,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(&s), &s)
 		return err == nil && s.Spec.Ports[0].TargetPort.StrVal == "client"
-	}, stage.StretchWait(stage.Patience), stage.Tick)
+	}, stage.StretchWait(stage.Timeout), stage.Tick)
 	w.WaitUntilConverged()
 }
 
@@ -459,8 +459,8 @@ func TestASuspendedGroupStopsItsPodsAndComesBack(t *testing.T) {
 	w.create()
 	w.WaitUntilConverged()
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true })
-	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
-	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionReady, "False/Suspended")
+	w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	g := w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionReady, "False/Suspended")
 	assert.Equal(t, stage.ClusterID, g.Status.ClusterID)
 	for _, i := range w.Instances() {
 		assert.True(t, i.Spec.Suspended)
@@ -479,7 +479,7 @@ func TestADeletedGroupLeavesNothingOfItsOwnBehind(t *testing.T) {
 		left := w.Versions()
 		delete(left, "ConfigMap kube-root-ca.crt")
 		return len(left) == 0
-	}, stage.StretchWait(stage.Patience), stage.Tick)
+	}, stage.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestAPDThatStopsAnsweringIsNamed(t *testing.T) {
@@ -487,8 +487,8 @@ func TestAPDThatStopsAnsweringIsNamed(t *testing.T) {
 	w.create()
 	w.WaitUntilConverged()
 	w.PD.Fail(errors.New("connection refused"))
-	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
-	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady), "a silence of some seconds is a change of leader")
+	g := w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
+	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady), "an outage of some seconds is a change of leader")
 	assert.Len(t, g.Status.Members, 3, "what was known last stays")
 	w.PD.Fail(nil)
 	w.WaitUntilConverged()
@@ -505,7 +505,7 @@ func TestLostQuorumIsNamed(t *testing.T) {
 			v.Members[i].Healthy = i == 0
 		}
 	})
-	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionQuorumHealthy, "False/QuorumLost")
+	g := w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionQuorumHealthy, "False/QuorumLost")
 	assert.NotEqual(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
 	assert.NotEqual(t, "True/UpToDate", stage.Verdict(g, v1alpha1.ConditionUpToDate))
 }
@@ -547,7 +547,7 @@ func TestAStoppedOperatorGivesItsLeaseBackAtOnce(t *testing.T) {
 		require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 		// It gives back what it knows to hold: the API server's answer may still be on its way.
 		return err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" && strings.Contains(rig.Log.LinesAbout(w.Namespace), "Successfully acquired lease")
-	}, stage.StretchWait(stage.Patience), stage.Tick)
+	}, stage.StretchWait(stage.Timeout), stage.Tick)
 	again.Stop()
 	// Far sooner than the 15 s that an abandoned lease takes to run out.
 	require.Eventually(t, func() bool {

@@ -2,10 +2,11 @@
 //
 // It reads PDGroups, their Instances, Services, ConfigMaps and
 // ControllerRevisions, and asks PD for its members and their health. It writes
-// Instances, Services, ConfigMaps and ControllerRevisions, the status of
-// PDGroups and, of each Instance's status, the member and the conditions Joined
-// and Healthy. In PD it hands the leader on before its member stops, or whenever a
-// person's annotation has it lead nothing, and has members removed.
+// Instances, Services, ConfigMaps, ControllerRevisions, a PodDisruptionBudget, the
+// cluster's disruption Lease, where spec.tls wants it the Secrets or Certificates of all
+// members, the status of PDGroups and, of each Instance's status, the member and the
+// conditions Joined and Healthy. In PD it hands the leader on before its member stops, or
+// when a user's annotation evicts it, and has members removed.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused, Bootstrapped,
 // QuorumHealthy. Conditions needed: an Instance's Ready. Events: one for each

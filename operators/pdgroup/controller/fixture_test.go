@@ -81,7 +81,7 @@ func unready(slot int) func(*observation.Snapshot) {
 	}
 }
 
-func silent(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("connection refused")} }
+func pdUnreachable(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("connection refused")} }
 
 func mustPlan(t *testing.T, g *v1alpha1.PDGroup, s observation.Snapshot) groupPlan {
 	t.Helper()

@@ -298,7 +298,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 		bootstraps bool
 		kind       step.Kind
 		says       []string
-		silent     string
+		unsaid     string
 	}{
 		"with more members than claims starts those that have one": {5, nil, []volume{written, none, written}, nil,
 			[]string{"basic-pd-0", "basic-pd-2"}, true, step.KindWait, []string{"creating 5 of 5 Instances: claims of former members are left", "basic-pd-0, basic-pd-2"}, ""},
@@ -392,8 +392,8 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			for _, text := range c.says {
 				assert.Contains(t, p.Outcome.Message, text)
 			}
-			if c.silent != "" {
-				assert.NotContains(t, p.Outcome.Message, c.silent)
+			if c.unsaid != "" {
+				assert.NotContains(t, p.Outcome.Message, c.unsaid)
 			}
 			for _, change := range p.Instances {
 				if change.Live == nil {

@@ -15,6 +15,6 @@ func TestSEC01AMissingCertManagerIsReported(t *testing.T) {
 	w.create(func(g *v1alpha1.PDGroup) {
 		g.Spec.TLS = &v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "corp"}}}
 	})
-	g := w.WaitForVerdict(stage.Patience, v1alpha1.ConditionStalled, "True/CertificateInvalid")
+	g := w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionStalled, "True/CertificateInvalid")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionStalled), "this Kubernetes has no Certificates of cert-manager.io: install cert-manager")
 }

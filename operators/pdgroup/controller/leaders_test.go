@@ -62,7 +62,7 @@ func TestOPS01AMemberDoesNotLeadWhileItsInstanceSaysSo(t *testing.T) {
 		"not to one that was deleted":                       {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { deleted(s, 1, 0) }}, nil, "", "", ""},
 		"no other member may":                               {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2)}, nil, "", evicting, takeAway},
 		"there is no other member":                          {1, nil, []func(*observation.Snapshot){unwanted(0), one}, nil, "", evicting, takeAway},
-		"the leader is unknown while PD is silent":          {3, nil, []func(*observation.Snapshot){unwanted(0), told, silent}, nil, "true", "", ""},
+		"the leader is unknown while PD does not answer":    {3, nil, []func(*observation.Snapshot){unwanted(0), told, pdUnreachable}, nil, "true", "", ""},
 		"the request is gone, and nothing is to be done":    {3, nil, []func(*observation.Snapshot){told}, nil, "", "", ""},
 		"a paused group does nothing":                       {3, func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, []func(*observation.Snapshot){unwanted(0)}, nil, "-", evicting, "next: PD's leader moves"},
 		"no other member may lead, though one could before": {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2), told}, nil, "true", evicting, takeAway},

@@ -58,7 +58,7 @@ func TestPD01TheFirstGenerationBootstrapsTogether(t *testing.T) {
 		assert.Equal(t, []string{"Joined", "Healthy"}, c.Desired.Spec.ReadinessGates)
 	}
 	// An initial member that is gone before there is a cluster bootstraps again.
-	s := started(t, g, 3, silent)
+	s := started(t, g, 3, pdUnreachable)
 	s.Instances = s.Instances[1:]
 	p = mustPlan(t, g, s)
 	assert.Equal(t, []string{"basic-pd-0"}, created(p))
@@ -100,7 +100,7 @@ func TestPD03NoSecondClusterIsEverBootstrapped(t *testing.T) {
 		stalls bool
 	}{
 		"when every member is gone":             {func(s *observation.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }, false},
-		"when PD does not answer":               {silent, false},
+		"when PD does not answer":               {pdUnreachable, false},
 		"when PD lost its quorum":               {func(s *observation.Snapshot) { s.PD.Leader = "" }, false},
 		"when PD answers with another ID":       {func(s *observation.Snapshot) { s.PD.ClusterID = "999" }, true},
 		"when PD answers without any ID at all": {func(s *observation.Snapshot) { s.PD.ClusterID = "" }, false},
@@ -139,7 +139,7 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 		"one when all are ready":        {func(*observation.Snapshot) {}, []string{"basic-pd-3"}, "creating 2 of 5 Instances: members join one at a time"},
 		"none while one is not ready":   {unready(1), nil, "Instance basic-pd-1"},
 		"none while PD has no quorum":   {func(s *observation.Snapshot) { s.PD.Leader = "" }, nil, "waiting for PD to have a quorum"},
-		"none while PD does not answer": {silent, nil, "waiting for PD to have a quorum"},
+		"none while PD does not answer": {pdUnreachable, nil, "waiting for PD to have a quorum"},
 		"none while another PD answers": {func(s *observation.Snapshot) { s.PD.ClusterID = "999" }, nil, "999"},
 		"the lowest slot that is free": {func(s *observation.Snapshot) {
 			s.Instances, s.PD.Members, s.PD.Leader = s.Instances[1:], s.PD.Members[1:], "basic-pd-1"
@@ -283,7 +283,7 @@ func TestNothingIsLeftToDoForAGroupThatHasArrived(t *testing.T) {
 func TestAnInitialMemberThatNeverRanKeepsItsInitialCluster(t *testing.T) {
 	for name, change := range map[string]func(*observation.Snapshot){
 		"when PD lists it without URLs": func(s *observation.Snapshot) { s.PD.Members[1].ClientURL = "" },
-		"when PD does not answer":       silent,
+		"when PD does not answer":       pdUnreachable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := started(t, stored(), 3, change)
@@ -314,11 +314,11 @@ func TestP2AnInitialMemberJoinsOnceThereIsACluster(t *testing.T) {
 		assert.Equal(t, before.Spec, after.Spec, "nothing but the annotation changes, and no pod is recreated for it")
 		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision)
 	}
-	// So it stays, also while PD is silent; who comes later has it as an argument.
+	// So it stays, also while PD does not answer; who comes later has it as an argument.
 	for i, c := range p.Instances {
 		s.Instances[i] = c.Desired
 	}
-	for name, change := range map[string]func(*observation.Snapshot){"PD answers": func(*observation.Snapshot) {}, "PD is silent": silent} {
+	for name, change := range map[string]func(*observation.Snapshot){"PD answers": func(*observation.Snapshot) {}, "PD does not answer": pdUnreachable} {
 		change(&s)
 		for _, c := range mustPlan(t, stored(bootstrapped, replicasOf(4)), s).Instances {
 			template := stage.Template(t, *c.Desired)
@@ -341,7 +341,7 @@ func TestAnInitialMemberOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
 		require.NoError(t, err)
 		i.Spec.PodTemplate.Raw = raw
 	}
-	s := started(t, stored(), 3, silent)
+	s := started(t, stored(), 3, pdUnreachable)
 	for _, i := range s.Instances {
 		literal(i)
 	}

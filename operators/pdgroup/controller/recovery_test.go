@@ -102,12 +102,12 @@ func TestARequestThatIsRefusedIsNamedAndTheGroupGoesOn(t *testing.T) {
 	assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady), "it serves")
 }
 
-// silence makes PD fall silent for good, and waits until that is known.
-func (w *world) silence() {
+// losePD has PD answer no more, and waits until that is known.
+func (w *world) losePD() {
 	w.Helper()
 	w.PD.Change(func(*pd.View) { w.frozen = true })
 	w.PD.Fail(errors.New("connection refused"))
-	w.WaitForVerdict(stage.Patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
+	w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
 }
 
 // rebuilds has the status say that PD is being rebuilt from its first member.
@@ -134,7 +134,7 @@ func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 	w := begin(t)
 	w.create()
 	w.WaitUntilConverged()
-	w.silence()
+	w.losePD()
 	w.rebuilds(v1alpha1.RecoveryRetiring)
 	w.WaitForMessage(w.Get(), v1alpha1.ReasonRecoveringQuorum, "is deleted once PD answers and lists only member basic-pd-0")
 	left := w.Instance("basic-pd-1")
@@ -148,7 +148,7 @@ func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := w.Client.Get(w.Context(), w.Key("basic-pd"), &service)
 		return err == nil && service.UID != gone
-	}, stage.StretchWait(stage.Patience), stage.Tick)
+	}, stage.StretchWait(stage.Timeout), stage.Tick)
 	left = w.Instance("basic-pd-1")
 	assert.Contains(t, left.Finalizers, v1alpha1.FinalizerMember, "PD has not answered")
 
@@ -157,7 +157,7 @@ func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 		v.Leader, v.Members[0].Healthy = "basic-pd-0", true
 	})
 	w.PD.Fail(nil)
-	require.Eventually(t, func() bool { return w.Get().Status.Recovery.Phase == v1alpha1.RecoveryFinished }, stage.StretchWait(stage.Patience), stage.Tick)
+	require.Eventually(t, func() bool { return w.Get().Status.Recovery.Phase == v1alpha1.RecoveryFinished }, stage.StretchWait(stage.Timeout), stage.Tick)
 }
 
 // PD-22: the store's group was deleted without it. That it has stopped is seen by
@@ -166,7 +166,7 @@ func TestNoMemberForgetsTheOthersWhileAnOrphanedStoreRuns(t *testing.T) {
 	w := begin(t)
 	w.create()
 	w.WaitUntilConverged()
-	w.silence()
+	w.losePD()
 	store := &v1alpha1.Instance{ObjectMeta: w.Meta("basic-tikv-0")}
 	store.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: v1alpha1.ComponentTiKV, v1alpha1.LabelCluster: "basic-pd"}
 	store.Spec = v1alpha1.InstanceSpec{
@@ -174,7 +174,7 @@ func TestNoMemberForgetsTheOthersWhileAnOrphanedStoreRuns(t *testing.T) {
 		PodTemplate: runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"tikv","image":"tikv"}]}}`)},
 	}
 	w.Create(store)
-	require.Eventually(t, func() bool { return w.Instance("basic-tikv-0").Status.PodUID != "" }, stage.StretchWait(stage.Patience), stage.Tick)
+	require.Eventually(t, func() bool { return w.Instance("basic-tikv-0").Status.PodUID != "" }, stage.StretchWait(stage.Timeout), stage.Tick)
 
 	w.rebuilds(v1alpha1.RecoveryForcing)
 	w.WaitForMessage(w.Get(), v1alpha1.ReasonRecoveringQuorum, "Instance basic-tikv-0 of TiKVGroup basic-tikv still has its pod basic-tikv-0")
@@ -182,5 +182,5 @@ func TestNoMemberForgetsTheOthersWhileAnOrphanedStoreRuns(t *testing.T) {
 	forced := func() bool { return strings.HasSuffix(w.Instance("basic-pd-0").Spec.Revision, "-forced") }
 	assert.False(t, forced())
 	w.Edit(store, func() { store.Spec.Suspended = true })
-	require.Eventually(t, forced, stage.StretchWait(stage.Patience), stage.Tick)
+	require.Eventually(t, forced, stage.StretchWait(stage.Timeout), stage.Tick)
 }

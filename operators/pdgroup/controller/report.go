@@ -108,7 +108,7 @@ func checkServing(set *conditions.Set, now time.Time) (bool, step.Outcome) {
 		return true, step.Done()
 	}
 	if set.Get(v1alpha1.ConditionQuorumHealthy).Status == metav1.ConditionUnknown {
-		return groupstatus.ToleratesSilence(set, v1alpha1.ConditionQuorumHealthy, now)
+		return groupstatus.ToleratesPDOutage(set, v1alpha1.ConditionQuorumHealthy, now)
 	}
 	return false, waitForCondition(set, v1alpha1.ConditionQuorumHealthy)
 }

@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 	noQuorum := func(s *observation.Snapshot) { s.PD.Leader = "" }
 	memberless := func(s *observation.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }
 	stopped := func(s *observation.Snapshot) {
-		silent(s)
+		pdUnreachable(s)
 		for _, i := range s.Instances {
 			i.Status.PodUID = ""
 			says(i, "Ready", "False", v1alpha1.ReasonSuspended)
@@ -60,7 +60,7 @@ func TestReport(t *testing.T) {
 		"a cluster that serves":                  {bootstrapped, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a member that is down":                  {bootstrapped, unready(1), "True/Ready", "False/ImagePullFailed", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a lost quorum":                          {bootstrapped, noQuorum, "False/QuorumLost", "False/QuorumLost", "True/Bootstrapped", "False/QuorumLost"},
-		"a PD that was never heard of":           {bootstrapped, silent, "False/PDUnreachable", "False/PDUnreachable", "True/Bootstrapped", "Unknown/PDUnreachable"},
+		"a PD that was never heard of":           {bootstrapped, pdUnreachable, "False/PDUnreachable", "False/PDUnreachable", "True/Bootstrapped", "Unknown/PDUnreachable"},
 		"a PD of another cluster":                {bootstrapped, func(s *observation.Snapshot) { s.PD.ClusterID = "9" }, "False/ClusterIDMismatch", "False/ClusterIDMismatch", "True/Bootstrapped", "False/ClusterIDMismatch"},
 		"an edit that makes no sense":            {func(g *v1alpha1.PDGroup) { bootstrapped(g); g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a pause":                                {func(g *v1alpha1.PDGroup) { bootstrapped(g); paused(g) }, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
@@ -92,13 +92,13 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestASilentPDIsToleratedForAWhile(t *testing.T) {
+func TestAPDOutageIsToleratedForAWhile(t *testing.T) {
 	g := stored(bootstrapped)
 	s := started(t, stored(), 3)
 	served, end := reported(t, g, s, clock())
 	assert.Equal(t, step.Done(), end)
 
-	silent(&s)
+	pdUnreachable(&s)
 	quiet, end := reported(t, served, s, clock())
 	assert.Equal(t, "True/Ready", stage.Verdict(quiet, v1alpha1.ConditionReady))
 	assert.Equal(t, step.KindAfter, end.Kind, "the operator must look again by itself: nothing will tell it")
@@ -131,8 +131,8 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	assert.True(t, meta.IsStatusConditionFalse(out[1].Conditions, v1alpha1.ConditionHealthy))
 	assert.Nil(t, out[2].Status)
 	assert.True(t, meta.IsStatusConditionFalse(out[2].Conditions, v1alpha1.ConditionJoined))
-	silent(&s)
-	assert.Empty(t, reportMembers(g, s, groupPlan{}, clock()), "while PD is silent nothing new is known")
+	pdUnreachable(&s)
+	assert.Empty(t, reportMembers(g, s, groupPlan{}, clock()), "while PD does not answer nothing new is known")
 	s = started(t, stored(), 3, func(s *observation.Snapshot) { s.PD.ClusterID = "9" })
 	assert.Empty(t, reportMembers(g, s, groupPlan{}, clock()), "another cluster's PD is not asked")
 }
@@ -153,7 +153,7 @@ func TestAMemberWhoseRemovalWasCancelledIsNotDrained(t *testing.T) {
 		"it has left, and does not return": {func(s *observation.Snapshot, i *v1alpha1.Instance) {
 			s.PD.Members, i.Status.Member = s.PD.Members[:2], &v1alpha1.MemberStatus{ID: "3"}
 		}, true},
-		"PD says nothing": {func(s *observation.Snapshot, _ *v1alpha1.Instance) { silent(s) }, true},
+		"PD says nothing": {func(s *observation.Snapshot, _ *v1alpha1.Instance) { pdUnreachable(s) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(bootstrapped)

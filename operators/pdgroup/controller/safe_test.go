@@ -180,7 +180,7 @@ func TestARoll(t *testing.T) {
 			did{taken: "basic-pd-2"}, "", ""},
 		"gives the Lease back when it has become unsafe": {3, []func(*observation.Snapshot){updated(2), func(s *observation.Snapshot) { holds(s, 1); lives(s, 2, false, false) }},
 			did{given: true}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-2"},
-		"stops no member while PD is silent":                 {3, []func(*observation.Snapshot){silent}, did{}, v1alpha1.ReasonUnsafe, "connection refused"},
+		"stops no member while PD does not answer":           {3, []func(*observation.Snapshot){pdUnreachable}, did{}, v1alpha1.ReasonUnsafe, "connection refused"},
 		"stops no member while another cluster's PD answers": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.ClusterID = "9" }}, did{}, "", "cluster ID 9"},
 		"restarts members that never got a leader together after a while": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			for slot := range 3 {
@@ -200,7 +200,7 @@ func TestARoll(t *testing.T) {
 			for slot := range 3 {
 				lives(s, slot, false, true)
 			}
-			silent(s)
+			pdUnreachable(s)
 			lost(s, time.Minute)
 		}}, did{}, v1alpha1.ReasonGatesPending, ""},
 	} {
@@ -430,7 +430,7 @@ func TestNoMemberJoinsBesideACrashLoopingOne(t *testing.T) {
 		})
 	}
 	// P5: who replaces it by hand is not kept waiting for it.
-	s := scene(t, 3, crashing(0), func(s *observation.Snapshot) { deleted(s, 0, voting.ReplacementPatience); s.PD.Leader = "basic-pd-1" })
+	s := scene(t, 3, crashing(0), func(s *observation.Snapshot) { deleted(s, 0, voting.ReplacementTimeout); s.PD.Leader = "basic-pd-1" })
 	p := mustPlan(t, stored(bootstrapped), s)
 	assert.Equal(t, "basic-pd-0", does(p).taken)
 	holds(&s, 0)
@@ -450,7 +450,7 @@ func TestAReplacement(t *testing.T) {
 	}{
 		"of a member that works begins with the new one": {3, nil, func(s *observation.Snapshot) { deleted(s, 1, 0) },
 			did{created: []string{"basic-pd-3"}}, "", ""},
-		"does not begin while PD is silent": {3, nil, func(s *observation.Snapshot) { deleted(s, 1, 0); silent(s) },
+		"does not begin while PD does not answer": {3, nil, func(s *observation.Snapshot) { deleted(s, 1, 0); pdUnreachable(s) },
 			did{}, v1alpha1.ReasonUnsafe, "connection refused"},
 		"removes the old one when the new one works": {4, replacing(3), func(s *observation.Snapshot) { deleted(s, 1, 0); holds(s, 1) },
 			did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, ""},

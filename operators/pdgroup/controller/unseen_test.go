@@ -18,10 +18,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// silences are what PD may be like when it is of no help.
-func silences() map[string]func(*observation.Snapshot) {
+// outages are what PD may be like when it is of no help.
+func outages() map[string]func(*observation.Snapshot) {
 	return map[string]func(*observation.Snapshot){
-		"cannot be reached":      silent,
+		"cannot be reached":      pdUnreachable,
 		"has no leader":          func(s *observation.Snapshot) { s.PD = pd.View{Err: pd.ErrNoLeader} },
 		"has not been asked yet": func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD has not answered yet")} },
 		"is another cluster's":   func(s *observation.Snapshot) { s.PD.ClusterID = "999" },
@@ -40,7 +40,7 @@ func pod(s *observation.Snapshot, slot int, status metav1.ConditionStatus, reaso
 
 // P1: while PD is of no help, no member is stopped whose pod may run, whatever is
 // seen of the others: when the kubelets lose the API server, every pod is not Ready
-// and PD is silent, and it works all the same. What is seen not to run is fixed.
+// and PD does not answer, and it works all the same. What is seen not to run is fixed.
 func TestAMemberThatPDDoesNotListIsNotStoppedWhilePDDoesNotAnswer(t *testing.T) {
 	row, known := v1alpha1.LookupCondition(v1alpha1.ConditionPodReady)
 	require.True(t, known)
@@ -58,7 +58,7 @@ func TestAMemberThatPDDoesNotListIsNotStoppedWhilePDDoesNotAnswer(t *testing.T) 
 		return p.status != metav1.ConditionFalse || p.reason == v1alpha1.ReasonNodeUnreachable
 	}
 	checked := 0
-	for name, silence := range silences() {
+	for name, outage := range outages() {
 		for _, a := range all {
 			for _, b := range all {
 				s := scene(t, 2)
@@ -67,7 +67,7 @@ func TestAMemberThatPDDoesNotListIsNotStoppedWhilePDDoesNotAnswer(t *testing.T) 
 					pod(&s, slot, p.status, p.reason)
 					s.PD.Members[slot].Healthy = false
 				}
-				silence(&s)
+				outage(&s)
 				v := voting.New(stored(edited), s)
 				for slot, p := range pods {
 					require.Equal(t, !mayRun(p), v.IsNotServing(s.Instances[slot]), "PD %s, pods %v, slot %d", name, pods, slot)
@@ -85,9 +85,9 @@ func TestKubeletsThatLoseTheAPIServerCostNoMember(t *testing.T) {
 			pod(s, slot, metav1.ConditionFalse, v1alpha1.ReasonNodeUnreachable)
 		}
 	}
-	for name, silence := range silences() {
+	for name, outage := range outages() {
 		t.Run("while PD "+name, func(t *testing.T) {
-			s := scene(t, 3, lose, silence)
+			s := scene(t, 3, lose, outage)
 			g := stored(edited)
 			got := does(mustPlan(t, g, s))
 			assert.Empty(t, got.granted)
@@ -105,7 +105,7 @@ func TestKubeletsThatLoseTheAPIServerCostNoMember(t *testing.T) {
 		assert.Equal(t, []string{"basic-pd-2"}, does(mustPlan(t, stored(edited), s)).granted)
 	})
 	t.Run("and pods that are seen not to run are fixed", func(t *testing.T) {
-		s := scene(t, 3, silent, func(s *observation.Snapshot) {
+		s := scene(t, 3, pdUnreachable, func(s *observation.Snapshot) {
 			for slot := range 3 {
 				pod(s, slot, metav1.ConditionFalse, v1alpha1.ReasonContainerCrashing)
 			}

@@ -184,8 +184,8 @@ func tiny(edited bool) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "pd", Image: image}}}}
 }
 
-// scenery makes snapshots of states.
-type scenery struct {
+// stateSpace makes snapshots of states.
+type stateSpace struct {
 	g        *v1alpha1.PDGroup
 	revision map[bool]string // by edited
 	raw      map[bool][]byte
@@ -193,9 +193,9 @@ type scenery struct {
 	said     map[health][]metav1.Condition
 }
 
-func newScenery(t *testing.T) *scenery {
+func newStateSpace(t *testing.T) *stateSpace {
 	t.Helper()
-	b := &scenery{g: stored(bootstrapped), revision: map[bool]string{}, raw: map[bool][]byte{}, record: map[bool]observation.Snapshot{}, said: map[health][]metav1.Condition{}}
+	b := &stateSpace{g: stored(bootstrapped), revision: map[bool]string{}, raw: map[bool][]byte{}, record: map[bool]observation.Snapshot{}, said: map[health][]metav1.Condition{}}
 	for _, edited := range []bool{false, true} {
 		p, err := planWith(b.g, observation.Snapshot{PD: pd.View{Err: errNoMembers}}, b.rendering(b.g, observation.Snapshot{}, edited))
 		require.NoError(t, err)
@@ -235,12 +235,12 @@ func newScenery(t *testing.T) *scenery {
 	return b
 }
 
-func (b *scenery) rendering(g *v1alpha1.PDGroup, s observation.Snapshot, edited bool) component.Rendering {
+func (b *stateSpace) rendering(g *v1alpha1.PDGroup, s observation.Snapshot, edited bool) component.Rendering {
 	open := gate.Result{Open: true}
 	return withVoters(g, s, component.Rendering{Template: tiny(edited), Inputs: edited, Gate: open, RollGate: open})
 }
 
-func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, observation.Snapshot) {
+func (b *stateSpace) snapshot(st state) (*v1alpha1.PDGroup, observation.Snapshot) {
 	g := *b.g
 	g.Spec.Replicas = ptr.To(int32(st.replicas))
 	s := observation.Snapshot{Now: clock(), PDGroup: &g, PD: pd.View{ClusterID: "73"}}
@@ -422,7 +422,7 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 // members are in, no plan puts PD below a majority, changes the members twice at
 // once, stops the leader while another could lead, or waits without a reason.
 func TestPD08NoPlanPutsPDBelowAMajority(t *testing.T) {
-	b := newScenery(t)
+	b := newStateSpace(t)
 	total, acting, failures := 0, 0, 0
 	begin := time.Now()
 	for _, space := range spaces() {

@@ -19,7 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
-// world is the stage of a PDGroup. PD is silent until it is bootstrapped by the
+// world is the stage of a PDGroup. PD does not answer until it is bootstrapped by the
 // members that run.
 type world struct {
 	stage.Subject[*v1alpha1.PDGroup]

@@ -80,8 +80,8 @@ const (
 	conditionIssuing = "Issuing"
 )
 
-// patience is for how long an issuer may take to answer before that is a matter for a user.
-const patience = time.Minute
+// issuerTimeout is for how long an issuer may take to answer before that is a matter for a user.
+const issuerTimeout = time.Minute
 
 // annotationCertificate is on a Secret that cert-manager has written.
 const annotationCertificate = v1alpha1.CertManagerGroup + "/certificate-name"

@@ -194,7 +194,7 @@ func describeCertificateWait(pd *v1alpha1.PDGroup, o Observed, have *Certificate
 	if have.Ready != nil {
 		said += " (" + oneLine(have.Ready.Message) + ")"
 	}
-	return word{said + look, now.Sub(have.Object.GetCreationTimestamp().Time) > patience}
+	return word{said + look, now.Sub(have.Object.GetCreationTimestamp().Time) > issuerTimeout}
 }
 
 // renderCertificate is the Certificate of a request.

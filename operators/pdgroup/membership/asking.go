@@ -6,6 +6,6 @@ import "time"
 // wakes the group up with every change, said nothing.
 const LookAgain = time.Minute
 
-// OrderPatience is after how long an order to PD is given again whose effect PD
+// OrderRetryPeriod is after how long an order to PD is given again whose effect PD
 // does not show.
-const OrderPatience = 5 * time.Second
+const OrderRetryPeriod = 5 * time.Second

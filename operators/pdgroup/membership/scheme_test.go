@@ -20,14 +20,14 @@ const (
 
 // situation is a PDGroup of three whose spec.tls was changed.
 type situation struct {
-	serves    string // what its members listen with
-	tls       bool   // what the spec wants
-	suspended bool
-	stopped   bool // its pods have
-	recorded  bool // that PD lists both
-	urls      []string
-	silent    bool // PD does not answer
-	other     v1alpha1.Group
+	serves      string // what its members listen with
+	tls         bool   // what the spec wants
+	suspended   bool
+	stopped     bool // its pods have
+	recorded    bool // that PD lists both
+	urls        []string
+	unreachable bool // PD does not answer
+	other       v1alpha1.Group
 }
 
 func (c situation) build() (*v1alpha1.PDGroup, observation.Snapshot) {
@@ -51,7 +51,7 @@ func (c situation) build() (*v1alpha1.PDGroup, observation.Snapshot) {
 		}
 		s.PD.Members = append(s.PD.Members, m)
 	}
-	if c.silent || c.stopped {
+	if c.unreachable || c.stopped {
 		s.PD = pd.View{Err: pd.ErrNoLeader}
 	}
 	if c.other != nil {
@@ -93,7 +93,7 @@ func TestSEC01TheSchemeOfPDChangesWhileItIsSuspended(t *testing.T) {
 		"back again":                                {situation: situation{serves: "https", suspended: true, urls: []string{httpsURL}}, scheme: "https", told: []string{httpsURL, httpURL}, wait: "setting the http URLs"},
 		"a group that is not suspended is awaited":  {situation: situation{serves: "http", tls: true, suspended: true, urls: plain, other: store(false, true)}, scheme: "http", wait: "TiKVGroup kv has to be suspended"},
 		"and one that was not changed":              {situation: situation{serves: "http", tls: true, suspended: true, urls: plain, other: store(true, false)}, scheme: "http", wait: "TiKVGroup kv has to be suspended"},
-		"a PD that is silent does not stop":         {situation: situation{serves: "http", tls: true, suspended: true, silent: true, urls: plain}, scheme: "http", wait: "PD must have the https URLs of its members before it stops: "},
+		"a PD that does not answer does not stop":   {situation: situation{serves: "http", tls: true, suspended: true, unreachable: true, urls: plain}, scheme: "http", wait: "PD must have the https URLs of its members before it stops: "},
 		"a change that comes too late":              {situation: situation{serves: "http", tls: true, suspended: true, stopped: true, urls: plain}, scheme: "http", wait: "PD must have", problem: "it was added after PD had stopped, and its members reach each other by http only"},
 		"and the other way round":                   {situation: situation{serves: "https", suspended: true, stopped: true, urls: []string{httpsURL}}, scheme: "https", wait: "PD must have", problem: "it was removed after PD had stopped"},
 		"resumed before it stopped":                 {situation: situation{serves: "http", tls: true, recorded: true, urls: both}, scheme: "http", problem: "PD's pods were not stopped for it", haveBoth: true},

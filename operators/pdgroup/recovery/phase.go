@@ -24,7 +24,7 @@ func NextRecord(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDRecove
 	case g.DeletionTimestamp != nil:
 		return before, step.Done()
 	case isUnderWay(before) && g.Spec.Paused:
-		return before, step.Wait("PDGroup", patience, v1alpha1.ReasonPaused, fmt.Sprintf("paused while PD is rebuilt from Instance %s: set spec.paused to false to go on", before.Survivor.Name))
+		return before, step.Wait("PDGroup", recheckPeriod, v1alpha1.ReasonPaused, fmt.Sprintf("paused while PD is rebuilt from Instance %s: set spec.paused to false to go on", before.Survivor.Name))
 	case isUnderWay(before) && asked && request == before.Request:
 		return advancePhase(g, s)
 	case isUnderWay(before) && before.Phase == v1alpha1.RecoveryStopping:
@@ -160,7 +160,7 @@ func waitForStop(g *v1alpha1.PDGroup, s observation.Snapshot, survivor *v1alpha1
 		return before, waitForInstance(s.Instance(name), "the pod of Instance %s stops before PD is rebuilt from Instance %s", name, survivor.Name)
 	}
 	if i := FindRunningClient(s.ClusterInstances); i != nil && !startsForced(survivor) {
-		return before, step.Wait("Instance", patience, v1alpha1.ReasonRecoveringQuorum, describeRunning(s, i))
+		return before, step.Wait("Instance", recheckPeriod, v1alpha1.ReasonRecoveringQuorum, describeRunning(s, i))
 	}
 	return before, step.Done()
 }
@@ -174,10 +174,10 @@ func waitForRetirement(g *v1alpha1.PDGroup, s observation.Snapshot, survivor *v1
 		case i != nil && !IsAlone(g, s.PD, survivor.Name):
 			return before, waitForInstance(survivor, "Instance %s is deleted once PD answers and lists only member %s", i.Name, survivor.Name)
 		case i != nil:
-			return before, step.Wait("Instance", patience, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("Instance %s is being deleted: PD was rebuilt without it; its claims stay", i.Name))
+			return before, step.Wait("Instance", recheckPeriod, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("Instance %s is being deleted: PD was rebuilt without it; its claims stay", i.Name))
 		}
 		if claim := findUnmarkedClaim(s, m.Name); claim != "" {
-			return before, step.Wait("PersistentVolumeClaim", patience, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("claim %s of Instance %s, which PD was rebuilt without, must be marked as retired, so that no new member starts on it; if that was prevented: kubectl -n %s annotate pvc %s %s=recovered",
+			return before, step.Wait("PersistentVolumeClaim", recheckPeriod, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("claim %s of Instance %s, which PD was rebuilt without, must be marked as retired, so that no new member starts on it; if that was prevented: kubectl -n %s annotate pvc %s %s=recovered",
 				claim, m.Name, g.Namespace, claim, v1alpha1.AnnotationRetired))
 		}
 	}
@@ -218,7 +218,7 @@ func waitForInstance(i *v1alpha1.Instance, format string, args ...any) step.Outc
 	if o := member.OutcomeOf(i); o.Kind != step.KindDone {
 		message += ": " + o.Message
 	}
-	return step.Wait("Instance", patience, v1alpha1.ReasonRecoveringQuorum, message)
+	return step.Wait("Instance", recheckPeriod, v1alpha1.ReasonRecoveringQuorum, message)
 }
 
 // waitForSurvivor waits for the survivor, and says what to do if it does not come up.

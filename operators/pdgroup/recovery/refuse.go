@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// electionPatience is how long PD must have been without a quorum: an election
+	// electionTimeout is how long PD must have been without a quorum: an election
 	// takes some seconds, and so does a restart.
-	electionPatience = 30 * time.Second
-	// patience is after how long it is looked again at what should wake the group.
-	patience = time.Minute
+	electionTimeout = 30 * time.Second
+	// recheckPeriod is after how long it is looked again at what should wake the group.
+	recheckPeriod = time.Minute
 )
 
 // checkRequest says why a request is not obeyed; Done if it is. Nothing is touched for
@@ -71,8 +71,8 @@ func checkNoQuorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	case len(running) >= pd.Majority(len(voters)):
 		return stallForUser("members %s run, and are a majority of %d: fix what keeps them apart: kubectl -n %s logs %s", strings.Join(running, ", "), len(voters), g.Namespace, running[0])
 	}
-	if left := electionPatience - s.Now.Sub(lost.LastTransitionTime.Time); left > 0 {
-		return step.Wait("PD", left+time.Second, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: PD must have been without a quorum for %s", electionPatience))
+	if left := electionTimeout - s.Now.Sub(lost.LastTransitionTime.Time); left > 0 {
+		return step.Wait("PD", left+time.Second, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: PD must have been without a quorum for %s", electionTimeout))
 	}
 	return step.Done()
 }
@@ -112,7 +112,7 @@ func checkSurvivor(g *v1alpha1.PDGroup, s observation.Snapshot, name string) ste
 	}
 	for _, other := range s.Instances {
 		if !workload.IsOwned(g, other) {
-			return step.Wait("Instance", patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("Instance %s of a group that is gone must go first: kubectl -n %s describe instance %s", other.Name, g.Namespace, other.Name))
+			return step.Wait("Instance", recheckPeriod, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("Instance %s of a group that is gone must go first: kubectl -n %s describe instance %s", other.Name, g.Namespace, other.Name))
 		}
 	}
 	for _, v := range i.Status.Volumes {

@@ -26,12 +26,12 @@ func checkServed(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 			return stallForUser("%s %s must be stopped first: %s", other.GroupKind(), other.GetName(), origin.OfGroup(other).Set("suspended", true))
 		case gate.FindCurrentCondition(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate) == nil:
 			// An operator that has not seen it may still make an Instance.
-			return step.Wait(other.GroupKind(), patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: the operator of %s %s has not seen yet that it is suspended: kubectl -n %s describe %s %s",
+			return step.Wait(other.GroupKind(), recheckPeriod, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: the operator of %s %s has not seen yet that it is suspended: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName()))
 		}
 	}
 	if i := FindRunningClient(s.ClusterInstances); i != nil {
-		return step.Wait("Instance", patience, v1alpha1.ReasonRecoveryRefused, "not yet: "+describeRunning(s, i))
+		return step.Wait("Instance", recheckPeriod, v1alpha1.ReasonRecoveryRefused, "not yet: "+describeRunning(s, i))
 	}
 	return step.Done()
 }

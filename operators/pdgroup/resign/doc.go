@@ -1,5 +1,5 @@
 // Package resign has the leader of PD hand over to another member before its process is
-// stopped, by whomever. It runs in the member's own container, by the preStop hook of its pod,
+// stopped, whatever stops it. It runs in the member's own container, by the preStop hook of its pod,
 // so that it works without any operator, and asks the member itself.
 //
 // In go the member's name and address; out comes a return when another member leads, or an

@@ -62,7 +62,7 @@ func waitForPD(reason, format string, args ...any) component.Preparation {
 
 // waitForOrder waits for the effect of an order to PD.
 func waitForOrder(call component.Call, reason, format string, args ...any) component.Preparation {
-	return component.Preparation{Calls: []component.Call{call}, Wait: step.Wait("PD", membership.OrderPatience, reason, fmt.Sprintf(format, args...))}
+	return component.Preparation{Calls: []component.Call{call}, Wait: step.Wait("PD", membership.OrderRetryPeriod, reason, fmt.Sprintf(format, args...))}
 }
 
 // beforeBootstrap is how far a deleted Instance is before PD has a cluster ID. One that

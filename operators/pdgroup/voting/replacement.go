@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// removedPatience is how long a member must be missing from PD's list, or
+	// removedTimeout is how long a member must be missing from PD's list, or
 	// unhealthy on a new volume, before it counts as gone: one answer may be that
 	// of a member which was removed itself.
-	removedPatience = 30 * time.Second
-	// rejoinPatience is how long a member whose volume is older than its Instance may
+	removedTimeout = 30 * time.Second
+	// rejoinTimeout is how long a member whose volume is older than its Instance may
 	// crash without PD listing it, before the volume counts as that of a member which
 	// PD has removed.
-	rejoinPatience = 2 * time.Minute
+	rejoinTimeout = 2 * time.Minute
 	// replacementPause is the least time from one member that joins to the next
 	// one that is given up.
 	replacementPause = time.Minute
@@ -59,7 +59,7 @@ func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	unhealthy := v.timeWithout(i, v1alpha1.ConditionHealthy)
 	after := replaceAfter(v.g)
 	switch {
-	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.timeWithout(i, v1alpha1.ConditionJoined) >= removedPatience):
+	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.timeWithout(i, v1alpha1.ConditionJoined) >= removedTimeout):
 		return verdict.NewReason("PD has removed its member")
 	case member.IsClaimLost(i):
 		return verdict.NewReason("the volume with its data is gone")
@@ -85,7 +85,7 @@ func (v Voters) isOnDiscardedVolume(i *v1alpha1.Instance) bool {
 	claim := bootstrap.DataClaim(v.g, i.Name)
 	// A pod that is ready may be said to crash as well, for a while.
 	return !listed && i.Status.Member == nil && pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonContainerCrashing &&
-		v.timeWithout(i, v1alpha1.ConditionJoined) >= rejoinPatience &&
+		v.timeWithout(i, v1alpha1.ConditionJoined) >= rejoinTimeout &&
 		slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool {
 			return c.Name == claim && c.CreationTimestamp.Before(&i.CreationTimestamp)
 		})
@@ -128,7 +128,7 @@ func (v Voters) hasReplacedVolume(i *v1alpha1.Instance) bool {
 	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
 	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 	if joined == nil || healthy == nil || !joined.LastTransitionTime.Equal(&healthy.LastTransitionTime) ||
-		v.timeWithout(i, v1alpha1.ConditionHealthy) < removedPatience {
+		v.timeWithout(i, v1alpha1.ConditionHealthy) < removedTimeout {
 		return false
 	}
 	claims := v.s.Claims[i.Name]
@@ -148,23 +148,23 @@ func (v Voters) timeWithout(i *v1alpha1.Instance, kind string) time.Duration {
 // RecheckDelay returns when a judgement that depends on the time may change; 0 is never.
 func (v Voters) RecheckDelay() time.Duration {
 	next := time.Duration(0)
-	at := func(patience, passed time.Duration) {
-		if left := patience - passed; passed > 0 && left > 0 && (next == 0 || left < next) {
+	at := func(timeout, passed time.Duration) {
+		if left := timeout - passed; passed > 0 && left > 0 && (next == 0 || left < next) {
 			next = left
 		}
 	}
 	for _, i := range v.s.Instances {
 		at(replaceAfter(v.g), v.timeWithout(i, v1alpha1.ConditionHealthy))
-		at(removedPatience, v.timeWithout(i, v1alpha1.ConditionHealthy))
-		at(rejoinPatience, v.timeWithout(i, v1alpha1.ConditionJoined))
+		at(removedTimeout, v.timeWithout(i, v1alpha1.ConditionHealthy))
+		at(rejoinTimeout, v.timeWithout(i, v1alpha1.ConditionJoined))
 		at(membership.JoinAfter, v.s.Now.Sub(membership.HealthySince(i)))
 		if i.DeletionTimestamp != nil {
-			at(ReplacementPatience, v.s.Now.Sub(i.DeletionTimestamp.Time))
+			at(ReplacementTimeout, v.s.Now.Sub(i.DeletionTimestamp.Time))
 			at(replacementPause, v.s.Now.Sub(i.DeletionTimestamp.Time))
 		}
 	}
 	if quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy); quorum != nil && quorum.Status != metav1.ConditionTrue {
-		at(electionPatience, v.s.Now.Sub(quorum.LastTransitionTime.Time))
+		at(electionTimeout, v.s.Now.Sub(quorum.LastTransitionTime.Time))
 	}
 	return next
 }

@@ -53,7 +53,7 @@ func (v Voters) IsNotServing(i *v1alpha1.Instance) bool {
 func (v Voters) isStranded(i *v1alpha1.Instance) bool {
 	quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy)
 	return errors.Is(v.s.PD.Err, pd.ErrNoLeader) && meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionHealthy) &&
-		quorum != nil && quorum.Status != metav1.ConditionTrue && v.s.Now.Sub(quorum.LastTransitionTime.Time) >= electionPatience
+		quorum != nil && quorum.Status != metav1.ConditionTrue && v.s.Now.Sub(quorum.LastTransitionTime.Time) >= electionTimeout
 }
 
 // Rank implements component.Component: unhealthy members first and, of those that come
@@ -159,7 +159,7 @@ func (v Voters) mayLeaveNow(d component.Disruption, m pd.Member) verdict.Verdict
 		}
 	}
 	deleted := d.Instance.DeletionTimestamp
-	if deleted == nil || !m.Healthy || working >= int(v.g.GetReplicas()) || v.s.Now.Sub(deleted.Time) >= ReplacementPatience {
+	if deleted == nil || !m.Healthy || working >= int(v.g.GetReplicas()) || v.s.Now.Sub(deleted.Time) >= ReplacementTimeout {
 		return verdict.Allow()
 	}
 	return verdict.Refusef("its replacement has not joined yet (%d of %d other members work)", working, v.g.GetReplicas())

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// ReplacementPatience is how long a deleted member stays for its replacement
+	// ReplacementTimeout is how long a deleted member stays for its replacement
 	// to join. Then it goes without, if a majority stays: the new one may need its
 	// place.
-	ReplacementPatience = 5 * time.Minute
-	// electionPatience is how long PD may be without a leader before the members
+	ReplacementTimeout = 5 * time.Minute
+	// electionTimeout is how long PD may be without a leader before the members
 	// that do nothing for it count as stranded; an election takes some seconds.
-	electionPatience = 30 * time.Second
+	electionTimeout = 30 * time.Second
 )
 
 // Voters is the group.Component of PD: its members vote, and nothing that is

@@ -73,7 +73,7 @@ func joining(s observation.Snapshot) observation.Snapshot {
 
 // P1, PD-08: of those that vote afterwards a majority is healthy without the member.
 func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
-	silent := observation.Snapshot{Now: clock(), Instances: seen(3).Instances, PD: pd.View{Err: errors.New("connection refused")}}
+	unreachable := observation.Snapshot{Now: clock(), Instances: seen(3).Instances, PD: pd.View{Err: errors.New("connection refused")}}
 	stranger := seen(3)
 	stranger.PD.ClusterID = "74"
 	for what, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 		"one of two leaves":                             {seen(2), member.Remove, 1, ""},
 		"the last one never":                            {seen(1), member.Remove, 0, "it is PD's only member"},
 		"the unhealthy one leaves first":                {seen(4, 1), member.Remove, 1, ""},
-		"no member restarts while PD is silent":         {silent, member.Restart, 2, "connection refused"},
+		"no member restarts while PD does not answer":   {unreachable, member.Restart, 2, "connection refused"},
 		"nor by what another cluster's PD says":         {stranger, member.Restart, 2, "another cluster's PD answers"},
 		"nor without a quorum":                          {seen(3, 1, 2), member.Restart, 1, "PD has no quorum"},
 	} {

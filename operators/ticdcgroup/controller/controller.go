@@ -47,7 +47,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiCDCGroup, observati
 		Observe:  r.observe,
 		Pending: func(s observation.Snapshot) step.Outcome {
 			if s.StatusPortsPending {
-				return step.Wait("status port", statusports.Patience, v1alpha1.ReasonProgressing, "captures are being asked which one is the owner")
+				return step.Wait("status port", statusports.FirstAnswerTimeout, v1alpha1.ReasonProgressing, "captures are being asked which one is the owner")
 			}
 			return step.Done()
 		},

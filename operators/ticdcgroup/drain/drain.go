@@ -20,8 +20,8 @@ const (
 	poll = time.Second
 	// perCall bounds one call.
 	perCall = 5 * time.Second
-	// patience is how many steps in a row may fail before the capture stops as it is.
-	patience = 10
+	// maxFailures is how many steps in a row may fail before the capture stops as it is.
+	maxFailures = 10
 	// maxAnswer bounds what is read of an answer, in bytes.
 	maxAnswer = 1 << 20
 )
@@ -63,7 +63,7 @@ func (j Job) Stop(ctx context.Context) error {
 		case errors.As(err, new(waiting)):
 			last, failed = err, 0
 		case err != nil:
-			if last, failed = err, failed+1; failed == patience {
+			if last, failed = err, failed+1; failed == maxFailures {
 				return fmt.Errorf("the capture stops as it is: %w", err)
 			}
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
-// play are captures of which one is asked, the others take over as a test says.
-type play struct {
+// captureSimulation are captures of which one is asked, the others take over as a test says.
+type captureSimulation struct {
 	mu       sync.Mutex
 	others   int
 	owner    bool
@@ -27,13 +27,13 @@ type play struct {
 	stubborn bool
 }
 
-func (p *play) serve(t *testing.T) string {
+func (p *captureSimulation) serve(t *testing.T) string {
 	server := httptest.NewServer(p.handler())
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
-func (p *play) handler() http.HandlerFunc {
+func (p *captureSimulation) handler() http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *play) handler() http.HandlerFunc {
 	}
 }
 
-func (p *play) count(call string) int {
+func (p *captureSimulation) count(call string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -85,29 +85,29 @@ const (
 
 func TestCDC01ACaptureHandsOverBeforeItStops(t *testing.T) {
 	for name, c := range map[string]struct {
-		play            *play
+		captures        *captureSimulation
 		resigns, drains int
 		says            string
 	}{
-		"one that owns and copies":           {&play{others: 1, owner: true, tables: 2}, 1, 3, ""},
-		"one that copies":                    {&play{others: 2, tables: 1}, 0, 2, ""},
-		"one that does nothing":              {&play{others: 2}, 0, 1, ""},
-		"one that is alone":                  {&play{owner: true, tables: 5}, 0, 0, ""},
-		"one beside another that is drained": {&play{others: 2, answers: map[string][]int{drain: {503, 503}}}, 0, 3, ""},
-		"one without an owner for a while":   {&play{others: 2, answers: map[string][]int{status: {503}}}, 0, 1, ""},
-		"one that fails for a while":         {&play{others: 1, tables: 1, answers: map[string][]int{drain: {500, 500}}}, 0, 4, ""},
-		"one of a version without the call":  {&play{others: 1, tables: 1, answers: map[string][]int{drain: {404}}}, 0, 1, "cannot be drained"},
-		"one that always fails":              {&play{others: 1, answers: map[string][]int{status: slices.Repeat([]int{500}, 99)}}, 0, 0, "500 Internal Server Error"},
+		"one that owns and copies":           {&captureSimulation{others: 1, owner: true, tables: 2}, 1, 3, ""},
+		"one that copies":                    {&captureSimulation{others: 2, tables: 1}, 0, 2, ""},
+		"one that does nothing":              {&captureSimulation{others: 2}, 0, 1, ""},
+		"one that is alone":                  {&captureSimulation{owner: true, tables: 5}, 0, 0, ""},
+		"one beside another that is drained": {&captureSimulation{others: 2, answers: map[string][]int{drain: {503, 503}}}, 0, 3, ""},
+		"one without an owner for a while":   {&captureSimulation{others: 2, answers: map[string][]int{status: {503}}}, 0, 1, ""},
+		"one that fails for a while":         {&captureSimulation{others: 1, tables: 1, answers: map[string][]int{drain: {500, 500}}}, 0, 4, ""},
+		"one of a version without the call":  {&captureSimulation{others: 1, tables: 1, answers: map[string][]int{drain: {404}}}, 0, 1, "cannot be drained"},
+		"one that always fails":              {&captureSimulation{others: 1, answers: map[string][]int{status: slices.Repeat([]int{500}, 99)}}, 0, 0, "500 Internal Server Error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Job{API: c.play.serve(t), Within: time.Minute, Poll: time.Millisecond}.Stop(t.Context())
+			err := Job{API: c.captures.serve(t), Within: time.Minute, Poll: time.Millisecond}.Stop(t.Context())
 			if c.says == "" {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, c.says)
 			}
-			assert.Equal(t, c.resigns, c.play.count(resign), "resigns")
-			assert.Equal(t, c.drains, c.play.count(drain), "drains")
+			assert.Equal(t, c.resigns, c.captures.count(resign), "resigns")
+			assert.Equal(t, c.drains, c.captures.count(drain), "drains")
 		})
 	}
 }
@@ -117,7 +117,7 @@ func TestSEC01ACaptureIsDrainedOverTLS(t *testing.T) {
 	require.NoError(t, err)
 	data, err := ca.Secret(pki.Leaf{Names: []string{"c-0.c-peer.shop.svc"}})
 	require.NoError(t, err)
-	p := &play{others: 1, owner: true, tables: 1}
+	p := &captureSimulation{others: 1, owner: true, tables: 1}
 	server := httptest.NewUnstartedServer(p.handler())
 	server.TLS, err = pki.ServerConfig(data)
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestSEC01ACaptureIsDrainedOverTLS(t *testing.T) {
 }
 
 func TestCDC01WorkLeftWhenADrainTimesOutIsReported(t *testing.T) {
-	for want, p := range map[string]*play{
+	for want, p := range map[string]*captureSimulation{
 		"it is still the owner":    {others: 1, owner: true, stubborn: true},
 		"it still copies 4 tables": {others: 1, tables: 4, stubborn: true},
 	} {

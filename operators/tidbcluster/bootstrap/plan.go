@@ -113,7 +113,7 @@ func restoreOutcome(c *v1alpha1.TidbCluster, seen Seen) step.Outcome {
 		return waitForRestore(v1alpha1.ReasonWaitingForRestore, name+" has no current status: is the backup operator running?")
 	case ready == nil:
 		o := waitForRestore(v1alpha1.ReasonWaitingForRestore, name+" was changed, and its operator has not processed it yet")
-		o.After = gate.Patience
+		o.After = gate.ProcessingTimeout
 		return o
 	}
 	return waitForRestore(v1alpha1.ReasonWaitingForRestore, "no client is let in before "+name+" is complete: "+ready.Message)

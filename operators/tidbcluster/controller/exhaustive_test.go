@@ -53,15 +53,15 @@ func (s state) String() string {
 	return fmt.Sprintf("%s; paused %v suspended %v", strings.Join(parts, ", "), s.paused, s.suspended)
 }
 
-// scenery makes snapshots of states.
-type scenery struct {
+// stateSpace makes snapshots of states.
+type stateSpace struct {
 	clusters map[string]*v1alpha1.TidbCluster
 	groups   map[string]v1alpha1.Group // by kind and word
 }
 
-func newScenery(t *testing.T) *scenery {
+func newStateSpace(t *testing.T) *stateSpace {
 	t.Helper()
-	b := &scenery{map[string]*v1alpha1.TidbCluster{}, map[string]v1alpha1.Group{}}
+	b := &stateSpace{map[string]*v1alpha1.TidbCluster{}, map[string]v1alpha1.Group{}}
 	for _, g := range renderGroups(stored(t)) {
 		for _, word := range words()[1:] {
 			made, _ := g.DeepCopyObject().(v1alpha1.Group)
@@ -93,7 +93,7 @@ func newScenery(t *testing.T) *scenery {
 	return b
 }
 
-func (b *scenery) snapshot(t *testing.T, st state) (*v1alpha1.TidbCluster, snapshot) {
+func (b *stateSpace) snapshot(t *testing.T, st state) (*v1alpha1.TidbCluster, snapshot) {
 	key := fmt.Sprint(st.named, st.paused, st.suspended)
 	if b.clusters[key] == nil {
 		b.clusters[key] = stored(t, func(c *v1alpha1.TidbCluster) {
@@ -263,8 +263,8 @@ func carryOut(s snapshot, p clusterPlan) snapshot {
 // TestEveryStateOfACluster holds the plan of every state to what must be true of
 // all of them, and carries each out until nothing is left to do.
 func TestEveryStateOfACluster(t *testing.T) {
-	b := newScenery(t)
-	untouched := newScenery(t)
+	b := newStateSpace(t)
+	untouched := newStateSpace(t)
 	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionReady)
 	bad, acting, followed, ends := 0, 0, 0, map[string]int{}
 	total := each(func(st state) {

@@ -131,7 +131,7 @@ func groupOutcome(change groupChange, overdue bool) step.Outcome {
 		c := gate.FindCurrentCondition(conditions, generation, conditionType)
 		switch {
 		case c == nil:
-			o := step.Wait("groups", gate.Patience, v1alpha1.ReasonWaitingForGroups, name+" was changed, and its operator has not processed it yet")
+			o := step.Wait("groups", gate.ProcessingTimeout, v1alpha1.ReasonWaitingForGroups, name+" was changed, and its operator has not processed it yet")
 			if overdue {
 				o.After, o.Message = waitDeadline, name+" has no current status: is its operator running?"
 			}

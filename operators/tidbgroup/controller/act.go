@@ -60,7 +60,7 @@ func (r *steps) updateServers(ctx context.Context, g *v1alpha1.TiDBGroup, s snap
 	}
 	r.recordUpgradeEvents(g, p)
 	if p.Registered != nil {
-		r.sweeper.Sweep(r.life, registry.Group{
+		r.collector.Collect(r.life, registry.Group{
 			Name: client.ObjectKeyFromObject(g), PD: types.NamespacedName{Namespace: g.Namespace, Name: g.PDGroupName()}, Members: p.Registered,
 		})
 	}
@@ -221,6 +221,6 @@ func (r *steps) recordUpgradeEvents(g *v1alpha1.TiDBGroup, p groupPlan) {
 	case after.State == v1alpha1.UpgradeStarted:
 		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "UpgradeStarted", "Announce", "TiDB was notified of the upgrade from %s to %s", after.From, after.To)
 	case after.State == v1alpha1.UpgradeUnannounced:
-		r.Recorder.Eventf(g, nil, corev1.EventTypeWarning, "UpgradeUnannounced", "Announce", "TiDB did not accept the announcement of the upgrade from %s to %s for %s: the upgrade goes on without it", after.From, after.To, announcePatience)
+		r.Recorder.Eventf(g, nil, corev1.EventTypeWarning, "UpgradeUnannounced", "Announce", "TiDB did not accept the announcement of the upgrade from %s to %s for %s: the upgrade goes on without it", after.From, after.To, announceTimeout)
 	}
 }

@@ -33,10 +33,10 @@ import (
 // steps are those of the reconcile of a TiDBGroup.
 type steps struct {
 	operator.Env
-	servers *statusport.Servers
-	orders  *statusport.Orders
-	members *settings.Members
-	sweeper *registry.Sweeper
+	servers   *statusport.Servers
+	orders    *statusport.Orders
+	members   *settings.Members
+	collector *registry.Collector
 	// life is as long as the operator's: an order outlives its reconcile.
 	life context.Context
 }
@@ -58,11 +58,11 @@ type statusPorts struct {
 	config settings.API
 }
 
-func newSteps(ctx context.Context, env operator.Env, reach statusPorts, sweeps registry.Timing) *steps {
+func newSteps(ctx context.Context, env operator.Env, reach statusPorts, timing registry.Timing) *steps {
 	return &steps{
 		Env: env, servers: statusport.New(reach.label), orders: statusport.NewOrders(reach.tell, env.Now),
 		members: settings.NewMembers(statusport.SettingsTable(), reach.config, settings.RunInBackground(ctx), env.Now).WithTLS(env.Credentials.TLSForMembers), life: ctx,
-		sweeper: registry.NewSweeper(func(pdGroup types.NamespacedName) (registry.PD, error) { return env.PD.Client(pdGroup) }, sweeps),
+		collector: registry.NewCollector(func(pdGroup types.NamespacedName) (registry.PD, error) { return env.PD.Client(pdGroup) }, timing),
 	}
 }
 
@@ -73,7 +73,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiDBGroup, snapshot, 
 		Observe:  r.observe,
 		Pending: func(s snapshot) step.Outcome {
 			if s.RunningPending {
-				return step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "servers are being asked")
+				return step.Wait("status port", settings.FirstAnswerTimeout, v1alpha1.ReasonConfigPending, "servers are being asked")
 			}
 			return step.Done()
 		},
@@ -85,7 +85,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiDBGroup, snapshot, 
 		},
 		Announce: func(g *v1alpha1.TiDBGroup, before v1alpha1.TiDBGroupStatus) { r.tellSQL(g, before.SQL) },
 		Forget: func(group types.NamespacedName) {
-			r.sweeper.Forget(group)
+			r.collector.Forget(group)
 			r.servers.Forget(group)
 		},
 		Watch: func(b *builder.Builder) *builder.Builder {

@@ -3,9 +3,9 @@
 // It reads TiDBGroups, their Instances, Services, ConfigMaps and
 // ControllerRevisions, the PDGroup and TiKVGroups that they depend on, and node
 // labels. It writes Instances, Services, ConfigMaps, ControllerRevisions and a
-// PodDisruptionBudget, once the Secret with root's password, Jobs that run spec.sql, of
-// which it reads what their pods say when they fail, the status of TiDBGroups and, of each Instance's status, the member. It sets the labels of running servers
-// through their status port, and where spec.configUpdate wants it asks them what
+// PodDisruptionBudget, once the Secret with root's password, Jobs that run spec.sql, whose
+// pods' messages it reads when they fail, the status of TiDBGroups and, of each Instance's
+// status, the member. It sets the labels of running servers through their status port, and where spec.configUpdate wants it asks them what
 // configuration they run with, and gives them what a changed one says. It tells one
 // of them when an upgrade begins and when it is over.
 //

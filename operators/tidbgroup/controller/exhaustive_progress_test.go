@@ -34,7 +34,7 @@ func paths() []space {
 // again, in a world that does its part, until the servers are what is asked for
 // or it is said what they wait for. Never do too few serve on the way.
 func TestEveryStateOfServersConverges(t *testing.T) {
-	b := newScenery(t)
+	b := newStateSpace(t)
 	total := grouptest.FollowStates(t, v1alpha1.KindTiDBGroup, paths(), func(st state) (string, int, []string) {
 		end, steps, wrong := b.follow(st)
 		if !st.mayEnd(end) {
@@ -58,7 +58,7 @@ func (s state) mayEnd(end string) bool {
 
 // follow plays a state to its end, and says how that was, after how many
 // reconciles, and which servers were missed on the way.
-func (b *scenery) follow(st state) (end string, steps int, missed []string) {
+func (b *stateSpace) follow(st state) (end string, steps int, missed []string) {
 	g, seen := b.snapshot(st)
 	stage := grouptest.New(g)
 	stage.Now = clock()

@@ -19,8 +19,8 @@ import (
 // TestEveryStateOfServersIsPlannedSafely holds the plan of every state to what
 // must be true of all of them.
 func TestEveryStateOfServersIsPlannedSafely(t *testing.T) {
-	b := newScenery(t)
-	untouched := newScenery(t)
+	b := newStateSpace(t)
+	untouched := newStateSpace(t)
 	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionReady)
 	total := grouptest.CheckPlans(t, v1alpha1.KindTiDBGroup, spaces(), func(st state) grouptest.Verdict {
 		g, s := b.snapshot(st)
@@ -219,7 +219,7 @@ func (j judgement) hasArrived() bool {
 }
 
 // unsaid: whatever is not as the spec says has a reason that is true, a line for a
-// person, and a time to look again.
+// user, and a time to look again.
 func (j judgement) unsaid(known []string) []string {
 	o := j.plan.Outcome
 	if o.Kind == step.KindDone {

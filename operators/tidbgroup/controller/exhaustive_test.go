@@ -137,8 +137,8 @@ func spaces() []space {
 	}
 }
 
-// scenery makes the objects of states.
-type scenery struct {
+// stateSpace makes the objects of states.
+type stateSpace struct {
 	revisions map[string]string // by version
 	stored    []appsv1.ControllerRevision
 	files     map[string]bool
@@ -150,10 +150,10 @@ type scenery struct {
 // images are the versions by the words for them.
 func images() map[string]string { return map[string]string{"old": "v8.5.6", "new": "v8.5.7"} }
 
-func newScenery(t *testing.T) *scenery {
+func newStateSpace(t *testing.T) *stateSpace {
 	t.Helper()
 	seen := open()
-	b := &scenery{revisions: map[string]string{}, files: map[string]bool{}, instances: map[string]*v1alpha1.Instance{}, pd: seen.PDGroup, tikv: map[bool]*v1alpha1.TiKVGroup{}}
+	b := &stateSpace{revisions: map[string]string{}, files: map[string]bool{}, instances: map[string]*v1alpha1.Instance{}, pd: seen.PDGroup, tikv: map[bool]*v1alpha1.TiKVGroup{}}
 	for _, arrived := range []bool{false, true} {
 		kv := seen.TiKVGroups[0].DeepCopy()
 		set := conditions.New(nil, kv.Generation, clock())
@@ -181,13 +181,13 @@ func newScenery(t *testing.T) *scenery {
 }
 
 // plan is plan with a small pod: what is in it is nothing to the plan.
-func (b *scenery) plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
+func (b *stateSpace) plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
 	r := component.Rendering{Inputs: g.Spec.Version}
 	r.Template.Spec.Containers = []corev1.Container{{Name: "tidb", Image: g.Spec.Version}}
 	return planWith(g, s, r)
 }
 
-func (b *scenery) instance(desired *v1alpha1.Instance, life string) *v1alpha1.Instance {
+func (b *stateSpace) instance(desired *v1alpha1.Instance, life string) *v1alpha1.Instance {
 	i := desired.DeepCopy()
 	i.UID, i.Generation, i.ResourceVersion, i.CreationTimestamp = types.UID("uid-"+i.Name), 1, "1", metav1.NewTime(clock().Add(-time.Hour))
 	i.Finalizers = []string{v1alpha1.FinalizerMember, v1alpha1.FinalizerInstance}
@@ -213,7 +213,7 @@ func (b *scenery) instance(desired *v1alpha1.Instance, life string) *v1alpha1.In
 
 // group returns the group with a wish for a spec. All members had the old revision
 // once.
-func (b *scenery) group(w wish) *v1alpha1.TiDBGroup {
+func (b *stateSpace) group(w wish) *v1alpha1.TiDBGroup {
 	g := stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Version, g.Spec.Replicas, g.Spec.MaxSurge = images()[w.version], ptr.To(w.replicas), ptr.To(w.surge)
 		g.Spec.Paused, g.Spec.Suspended = w.has("paused"), w.has("suspended")
@@ -238,7 +238,7 @@ func (b *scenery) group(w wish) *v1alpha1.TiDBGroup {
 }
 
 // snapshot makes a state. The objects are shared: a plan changes none of them.
-func (b *scenery) snapshot(st state) (*v1alpha1.TiDBGroup, snapshot) {
+func (b *stateSpace) snapshot(st state) (*v1alpha1.TiDBGroup, snapshot) {
 	g := b.group(st.wish)
 	s := observation.Snapshot{Now: clock(), Revisions: b.stored, ConfigMaps: b.files, Lease: b.lease(st.lease)}
 	s.TiKVGroups = []*v1alpha1.TiKVGroup{b.tikv[!st.has("not its turn")]}
@@ -261,7 +261,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.TiDBGroup, snapshot) {
 }
 
 // lease returns the cluster's Lease: TiDB never takes it, and must not mind it.
-func (b *scenery) lease(whose string) lease.State {
+func (b *stateSpace) lease(whose string) lease.State {
 	switch whose {
 	case "ours":
 		return lease.NewState(lease.NewHolder(b.instances["0oldserves"]), clock().Add(-time.Second), 0)

@@ -153,9 +153,9 @@ func (p *groupPlan) mayBeginSQL(g *v1alpha1.TiDBGroup, s snapshot) verdict.Verdi
 }
 
 const (
-	// announcePatience is for how long the servers keep their version because TiDB
+	// announceTimeout is for how long the servers keep their version because TiDB
 	// does not take the word that an upgrade begins.
-	announcePatience = 2 * time.Minute
+	announceTimeout = 2 * time.Minute
 	// tellAgain is how soon TiDB is notified again of what it did not accept.
 	tellAgain = 5 * time.Second
 )
@@ -196,7 +196,7 @@ func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 func (p *groupPlan) announceStart(g *v1alpha1.TiDBGroup, s snapshot, hosts []string) {
 	answer := p.planOrder(g, s, statusport.Start, hosts)
 	next := *p.Upgrade
-	switch late := s.Now.Sub(next.Since.Time) >= announcePatience; {
+	switch late := s.Now.Sub(next.Since.Time) >= announceTimeout; {
 	case answer.Kind == step.KindDone:
 		next.State = v1alpha1.UpgradeStarted
 		answer = step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB was notified of the upgrade from "+next.From+" to "+next.To)

@@ -31,9 +31,9 @@ func TestDB03AScaleInDuringACanaryKeepsTheCanary(t *testing.T) {
 	assert.Equal(t, old, s.Pod("basic-tidb-0").Revision)
 }
 
-// It is unknown whether a server on a silent node works with a new version: it is none
+// It is unknown whether a server on an unreachable node works with a new version: it is none
 // of those that a canary asks for, and not counted on when another is restarted.
-func TestDB04AServerOnASilentNodeIsNeitherCanaryNorAvailable(t *testing.T) {
+func TestDB04AServerOnAnUnreachableNodeIsNeitherCanaryNorAvailable(t *testing.T) {
 	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
 	seen := func() observation.Snapshot {
 		s.Break("basic-tidb-2")
@@ -42,7 +42,7 @@ func TestDB04AServerOnASilentNodeIsNeitherCanaryNorAvailable(t *testing.T) {
 		i := out.Instance("basic-tidb-2")
 		set := conditions.New(i.Status.Conditions, i.Generation, s.Now)
 		for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionPodReady} {
-			set.MarkFalse(kind, v1alpha1.ReasonNodeUnreachable, "the node is silent")
+			set.MarkFalse(kind, v1alpha1.ReasonNodeUnreachable, "the node does not answer")
 		}
 		i.Status.Conditions = set.List()
 		return out

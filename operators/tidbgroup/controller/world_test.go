@@ -83,7 +83,7 @@ func (w *world) operate() (*stage.Operator, *labelled) {
 	labels := &labelled{}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
-		return newSteps(ctx, env, statusPorts{labels.set, labels.order, statusport.Settings{}}, sweeps()).component().Setup(env)
+		return newSteps(ctx, env, statusPorts{labels.set, labels.order, statusport.Settings{}}, registryTiming()).component().Setup(env)
 	}
 	return w.Operate(definition, func(f *operator.Flags) { f.Image = ownImage }), labels
 }
@@ -91,9 +91,9 @@ func (w *world) operate() (*stage.Operator, *labelled) {
 // ownImage is the image that the operator runs from.
 const ownImage = "tidb-groups/tidbgroup-operator:v7"
 
-// sweeps is how PD's list of servers is looked at, soon.
-func sweeps() registry.Timing {
-	return registry.Timing{Between: stage.Tick, Patience: stage.Patience, Call: stage.Patience}
+// registryTiming is how PD's list of servers is looked at, soon.
+func registryTiming() registry.Timing {
+	return registry.Timing{Between: stage.Tick, Timeout: stage.Timeout, Call: stage.Timeout}
 }
 
 // dependencies creates both groups that TiDB waits for, Ready.

@@ -57,8 +57,8 @@ func deleted(i *v1alpha1.Instance) *v1alpha1.Instance {
 	return i
 }
 
-// silent was made a while ago, and its operator has said nothing of it.
-func silent(name string, since time.Duration) *v1alpha1.Instance {
+// unreported was made a while ago, and its operator has said nothing of it.
+func unreported(name string, since time.Duration) *v1alpha1.Instance {
 	return &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(clock().Add(-since))}}
 }
 
@@ -78,7 +78,7 @@ func TestDB06ServersThatDoNotServeForLongAreMissed(t *testing.T) {
 		"none, while all serve":                       {group(), []*v1alpha1.Instance{serves("a", time.Hour), serves("b", 0)}, nil, 0, false},
 		"none before the time has come":               {group(), []*v1alpha1.Instance{fails("a", after-time.Second), serves("b", 0)}, nil, time.Second, false},
 		"one that has not served for as long":         {group(), []*v1alpha1.Instance{fails("a", after), serves("b", 0)}, []string{"a"}, 0, false},
-		"one without any condition yet":               {group(), []*v1alpha1.Instance{silent("a", after), serves("b", 0)}, []string{"a"}, 0, false},
+		"one without any condition yet":               {group(), []*v1alpha1.Instance{unreported("a", after), serves("b", 0)}, []string{"a"}, 0, false},
 		"no more than may be added":                   {group(), []*v1alpha1.Instance{fails("a", after), fails("b", time.Hour)}, []string{"a"}, 0, false},
 		"all that may be":                             {group(most(2)), []*v1alpha1.Instance{fails("a", after), fails("b", time.Hour)}, []string{"a", "b"}, 0, false},
 		"not one that leaves":                         {group(), []*v1alpha1.Instance{deleted(fails("a", time.Hour)), serves("b", 0)}, nil, 0, false},

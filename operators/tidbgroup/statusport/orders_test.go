@@ -19,7 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const patience = 10 * time.Second
+const timeout = 10 * time.Second
 
 // answer waits for the answer to a group's order.
 func answer(t *testing.T, o *statusport.Orders, group types.NamespacedName) statusport.Answer {
@@ -28,7 +28,7 @@ func answer(t *testing.T, o *statusport.Orders, group types.NamespacedName) stat
 	case e := <-o.Answers():
 		assert.Equal(t, group.Name, e.Object.GetName())
 		assert.Equal(t, group.Namespace, e.Object.GetNamespace())
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatal("no answer")
 	}
 	return o.Last(group)
@@ -65,17 +65,17 @@ func TestDB08AnotherServerIsAskedWhenOneDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		group := types.NamespacedName{Namespace: "ns", Name: "g"}
 		o := statusport.NewOrders(func(ctx context.Context, host string, _ statusport.Verb) error {
-			if host != "silent" {
+			if host != "unreachable" {
 				return nil
 			}
 			<-ctx.Done()
 			return ctx.Err()
 		}, time.Now)
 		begun := time.Now()
-		o.Give(t.Context(), statusport.Order{Group: group, Verb: statusport.Start, Hosts: []string{"silent", "silent", "good"}})
+		o.Give(t.Context(), statusport.Order{Group: group, Verb: statusport.Start, Hosts: []string{"unreachable", "unreachable", "good"}})
 		<-o.Answers()
 		require.NoError(t, o.Last(group).Err)
-		o.Give(t.Context(), statusport.Order{Group: group, Verb: statusport.Start, Hosts: []string{"silent", "silent", "silent"}})
+		o.Give(t.Context(), statusport.Order{Group: group, Verb: statusport.Start, Hosts: []string{"unreachable", "unreachable", "unreachable"}})
 		<-o.Answers()
 		require.ErrorIs(t, o.Last(group).Err, context.DeadlineExceeded)
 		assert.Less(t, time.Since(begun), time.Minute)

@@ -80,7 +80,7 @@ func waitForAnswers(s observation.Snapshot) step.Outcome {
 	case s.PDPending:
 		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked")
 	case s.StatusPortsPending:
-		return step.Wait("status port", statusports.Patience, v1alpha1.ReasonRecovering, "stores are being asked")
+		return step.Wait("status port", statusports.FirstAnswerTimeout, v1alpha1.ReasonRecovering, "stores are being asked")
 	}
 	return step.Done()
 }

@@ -49,7 +49,7 @@ func newOnes(words ...string) []storeCase {
 // it is said what they wait for. No table loses its last replica on the way. A
 // store that is dead stays so while something is done about it, and comes back then.
 func TestEveryStateOfStoresConverges(t *testing.T) {
-	b := newScenery(t)
+	b := newStateSpace(t)
 	total := grouptest.FollowStates(t, v1alpha1.KindTiFlashGroup, paths(), func(st state) (string, int, []string) {
 		end, steps, wrong := b.follow(st)
 		if !st.mayEnd(end) {
@@ -87,7 +87,7 @@ type theatre struct {
 
 // follow plays a state to its end, and says how that was, after how many
 // reconciles, and what was missed on the way.
-func (b *scenery) follow(st state) (end string, steps int, missed []string) {
+func (b *stateSpace) follow(st state) (end string, steps int, missed []string) {
 	g, seen := b.snapshot(st)
 	th := &theatre{Simulation: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, rounds: map[types.UID]int{}, next: 1000}
 	th.Now, th.Lease, th.HolderLost, th.Others = seen.Now, seen.Lease, seen.HolderLost, seen.Groups[:1]

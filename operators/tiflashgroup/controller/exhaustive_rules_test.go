@@ -22,8 +22,8 @@ import (
 // TestEveryStateOfStoresIsPlannedSafely holds the plan of every state to what must
 // be true of all of them.
 func TestEveryStateOfStoresIsPlannedSafely(t *testing.T) {
-	b := newScenery(t)
-	untouched := newScenery(t)
+	b := newStateSpace(t)
+	untouched := newStateSpace(t)
 	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionReady)
 	total := grouptest.CheckPlans(t, v1alpha1.KindTiFlashGroup, spaces(), func(st state) grouptest.Verdict {
 		g, s := b.snapshot(st)
@@ -89,7 +89,7 @@ func (j judgement) back() []string {
 }
 
 // lacksPD reports whether nothing is known of PD.
-func (j judgement) lacksPD() bool { return j.has("silent") || j.has("no PD") }
+func (j judgement) lacksPD() bool { return j.has("no answer") || j.has("no PD") }
 
 func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Release }
 
@@ -287,7 +287,7 @@ func (j judgement) hasArrived() bool {
 }
 
 // unsaid: whatever is not as the spec says has a reason that is true, a line for a
-// person, and a time to look again.
+// user, and a time to look again.
 func (j judgement) unsaid(known []string) []string {
 	o := j.plan.Outcome
 	if o.Kind == step.KindDone {

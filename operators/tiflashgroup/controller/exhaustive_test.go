@@ -80,9 +80,9 @@ func allLives() []string {
 	return out
 }
 
-// patience is spec.failover.after where there is one; every member has been what it
+// failoverAfter is spec.failover.after where there is one; every member has been what it
 // is for longer, and so has one that is down been dead.
-const patience = 30 * time.Second
+const failoverAfter = 30 * time.Second
 
 // wish is an edit of the spec, or what the cluster is like around the group. The
 // wishes add and replace are for those that are dead.
@@ -163,11 +163,11 @@ func spaces() []space {
 		{"two stores", 2, slotsOf(allLives()...), []int32{0, 1, 2}, []int{0, 1, 2}, [][]string{nil}, []string{"free", "first"}},
 		{"three stores", 3, slotsOf("serves", "broken", "offline"), []int32{1, 2, 3}, []int{0, 2}, [][]string{nil}, []string{"free", "first", "lost"}},
 		{"two stores and all wishes", 2, slotsOf("serves", "broken", "drains", "deleted"), []int32{1, 2}, []int{1},
-			append(each("paused", "held", "suspended", "no PD", "silent", "no quorum", "rules off", "not its turn", "another's is down"),
-				[]string{"silent", "paused"}, []string{"silent", "suspended"}, []string{"no PD", "silent"}), []string{"free", "first", "another's", "lost"}},
+			append(each("paused", "held", "suspended", "no PD", "no answer", "no quorum", "rules off", "not its turn", "another's is down"),
+				[]string{"no answer", "paused"}, []string{"no answer", "suspended"}, []string{"no PD", "no answer"}), []string{"free", "first", "another's", "lost"}},
 		{"three stores and what is done about dead ones", 3, slotsOf("serves", "broken", "buried"), []int32{1, 2}, []int{0, 2}, failovers(), []string{"free", "first"}},
 		{"two stores, dead ones and all wishes", 2, slotsOf("serves", "broken", "restarts", "deleted", "buried"), []int32{1, 2}, []int{1},
-			failovers("paused", "held", "suspended", "silent", "no quorum", "rules off", "not its turn"), []string{"free", "first", "lost"}},
+			failovers("paused", "held", "suspended", "no answer", "no quorum", "rules off", "not its turn"), []string{"free", "first", "lost"}},
 	}
 }
 
@@ -192,8 +192,8 @@ func failovers(words ...string) [][]string {
 	return out
 }
 
-// scenery makes the objects of states.
-type scenery struct {
+// stateSpace makes the objects of states.
+type stateSpace struct {
 	revisions map[string]string // by version
 	stored    []appsv1.ControllerRevision
 	files     map[string]bool
@@ -204,9 +204,9 @@ type scenery struct {
 // images are the versions by the words for them.
 func images() map[string]string { return map[string]string{"old": "v8.5.6", "new": "v8.5.7"} }
 
-func newScenery(t *testing.T) *scenery {
+func newStateSpace(t *testing.T) *stateSpace {
 	t.Helper()
-	b := &scenery{revisions: map[string]string{}, files: map[string]bool{}, instances: map[string]*v1alpha1.Instance{}, base: world(t, sample(), 0)}
+	b := &stateSpace{revisions: map[string]string{}, files: map[string]bool{}, instances: map[string]*v1alpha1.Instance{}, base: world(t, sample(), 0)}
 	b.base.PD.Bootstrapped = true
 	for n := range 3 {
 		b.base.PD.Stores = append(b.base.PD.Stores, pd.Store{ID: fmt.Sprint(91 + n), State: pd.StateUp, Started: true, Regions: 9, Address: fmt.Sprintf("kv-%d.kv-peer.shop.svc:20160", n)})
@@ -229,13 +229,13 @@ func newScenery(t *testing.T) *scenery {
 }
 
 // plan is plan with a small pod: what is in it is nothing to the plan.
-func (b *scenery) plan(g *v1alpha1.TiFlashGroup, s observation.Snapshot) (groupPlan, error) {
+func (b *stateSpace) plan(g *v1alpha1.TiFlashGroup, s observation.Snapshot) (groupPlan, error) {
 	r := component.Rendering{Inputs: g.Spec.Version}
 	r.Template.Spec.Containers = []corev1.Container{{Name: "tiflash", Image: g.Spec.Version}}
 	return planWith(g, s, r)
 }
 
-func (b *scenery) instance(desired *v1alpha1.Instance, is life, slot int) *v1alpha1.Instance {
+func (b *stateSpace) instance(desired *v1alpha1.Instance, is life, slot int) *v1alpha1.Instance {
 	i := desired.DeepCopy()
 	i.UID, i.Generation, i.ResourceVersion, i.CreationTimestamp = types.UID("uid-"+i.Name), 1, "1", metav1.NewTime(now().Add(-time.Hour))
 	i.Finalizers = []string{v1alpha1.FinalizerMember, v1alpha1.FinalizerInstance}
@@ -270,7 +270,7 @@ func (b *scenery) instance(desired *v1alpha1.Instance, is life, slot int) *v1alp
 	return i
 }
 
-func (b *scenery) group(w wish) *v1alpha1.TiFlashGroup {
+func (b *stateSpace) group(w wish) *v1alpha1.TiFlashGroup {
 	g := sample()
 	g.Spec.Version, g.Spec.Replicas = images()["new"], ptr.To(w.replicas)
 	g.Spec.Paused, g.Spec.Suspended = w.has("paused"), w.has("suspended")
@@ -279,7 +279,7 @@ func (b *scenery) group(w wish) *v1alpha1.TiFlashGroup {
 	}
 	g.Status.CurrentRevision = b.revisions["old"]
 	if policy := policies()[w.failover()]; policy != "" {
-		g.Spec.Failover = &v1alpha1.Failover{Policy: policy, After: &metav1.Duration{Duration: patience}}
+		g.Spec.Failover = &v1alpha1.Failover{Policy: policy, After: &metav1.Duration{Duration: failoverAfter}}
 		// The new version has served before, or no store would count as dead.
 		g.Status.CurrentRevision = b.revisions["new"]
 	}
@@ -295,7 +295,7 @@ func tableRule(replicas int) []pd.Rule {
 }
 
 // snapshot makes a state. The objects are shared: a plan changes none of them.
-func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, observation.Snapshot) {
+func (b *stateSpace) snapshot(st state) (*v1alpha1.TiFlashGroup, observation.Snapshot) {
 	g, s := b.group(st.wish), b.base
 	s.Revisions, s.ConfigMaps, s.Lease = b.stored, b.files, b.lease(st.lease)
 	s.HolderLost = st.lease == "lost" || st.lease == "first" && st.slots[0].version == ""
@@ -328,7 +328,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, observation.Snapsh
 	if st.has("no PD") {
 		s.PDGroup, s.Groups = nil, s.Groups[1:]
 	}
-	if st.has("silent") {
+	if st.has("no answer") {
 		s.PD = pd.View{Err: errors.New("no answer")}
 	}
 	return g, s
@@ -356,7 +356,7 @@ func columns(id, pod, group, state string) pd.Store {
 	return pd.Store{ID: id, State: state, Started: true, Regions: 5, Labels: map[string]string{"engine": "tiflash"}, Address: fmt.Sprintf("%s.%s-peer.shop.svc:3930", pod, group)}
 }
 
-func (b *scenery) lease(whose string) lease.State {
+func (b *stateSpace) lease(whose string) lease.State {
 	since := now().Add(-time.Second)
 	switch whose {
 	case "first":

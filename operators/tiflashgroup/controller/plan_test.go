@@ -87,7 +87,7 @@ func TestPlan(t *testing.T) {
 		"FL-01: rules are not touched while TiKV is missing": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			s.PD.PlacementRules, s.TiKVGroups = false, nil
 		}, 0, false, 0, step.KindWait, v1alpha1.ReasonWaitingForTiKVGroup},
-		"FL-01: while PD is silent about rules nothing starts": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, 0, false, 0, step.KindWait, v1alpha1.ReasonPDUnreachable},
+		"FL-01: while PD does not answer about rules nothing starts": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, 0, false, 0, step.KindWait, v1alpha1.ReasonPDUnreachable},
 		"FL-01: the rules of another cluster's PD are left alone": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			s.PD.ClusterID, s.PD.PlacementRules = "2", false
 		}, 0, false, 0, step.KindWait, v1alpha1.ReasonPDUnreachable},
@@ -148,7 +148,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
+func TestAnUnreachablePDLeavesMembersAsTheyWere(t *testing.T) {
 	g := sample()
 	s := world(t, g, 2)
 	require.Len(t, reportMembers(g, s, groupPlan{}, now()), 2)

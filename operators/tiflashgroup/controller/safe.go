@@ -18,10 +18,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// silence is for how long a restarted store that does not answer on its status port is
+// statusPortTimeout is for how long a restarted store that does not answer on its status port is
 // waited for: by far longer than the 20 s for which PD takes a store for Up that it has
 // not heard of, so that its Up is of the restarted one then.
-const silence = time.Minute
+const statusPortTimeout = time.Minute
 
 // stores answers for the members of a TiFlashGroup. All of it is pure.
 type stores struct{ store.Component }
@@ -109,7 +109,7 @@ func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Prepar
 		return p
 	}
 	said, asked := c.statusAnswer(i)
-	left := since.Add(silence).Sub(c.Snapshot.Now)
+	left := since.Add(statusPortTimeout).Sub(c.Snapshot.Now)
 	switch {
 	case c.reportsNotServing(i):
 		return waitForRecovery(statusports.AskAgain, "store %s of Instance %s says %q after its restart, and others wait until it says %s: %s", s.ID, i.Name, said.State, statusport.Running, c.logsCommand(i))
@@ -118,7 +118,7 @@ func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Prepar
 	case said.Err == nil, left <= 0:
 		return p
 	}
-	return waitForRecovery(min(statusports.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logsCommand(i))
+	return waitForRecovery(min(statusports.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, statusPortTimeout, said.Err, c.logsCommand(i))
 }
 
 // waitForRecovery returns a Preparation that waits for what a store says.

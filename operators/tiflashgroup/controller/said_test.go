@@ -130,7 +130,7 @@ func TestFL06AStoreThatNeverRunsCanBeRestarted(t *testing.T) {
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
 	s.WaitForMessage(g, v1alpha1.ReasonRecovering, "basic-tiflash-0 says \"Ready\" after its restart")
 	s.Edit(g, func() { g.Spec.ProxyConfig = "" })
-	require.Eventually(t, func() bool { return slices.Equal(s.StoppedInstances(), []string{"basic-tiflash-0", "basic-tiflash-0"}) }, stage.StretchWait(stage.Patience), stage.Tick)
+	require.Eventually(t, func() bool { return slices.Equal(s.StoppedInstances(), []string{"basic-tiflash-0", "basic-tiflash-0"}) }, stage.StretchWait(stage.Timeout), stage.Tick)
 	voices.say(s.Key("basic-tiflash-0"), statusport.Running)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Len(t, s.StoppedInstances(), 2, "the other one was not touched")
@@ -187,13 +187,13 @@ func TestFL06TheAnswerOfAStoreDecidesWhetherItServes(t *testing.T) {
 			old.Since = metav1.NewTime(now().Add(-time.Second))
 			s.StatusPorts["basic-tiflash-0"] = old
 		}, "", "is being asked"},
-		"it was not asked":                 {func(s *observation.Snapshot) { s.StatusPorts = nil; s.Now = now().Add(time.Hour) }, "", "is being asked"},
-		"it is silent":                     {func(s *observation.Snapshot) { silent(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
-		"it is silent, and the other idle": {func(s *observation.Snapshot) { silent(s); say(s, 1, "Idle") }, "Instance basic-tiflash-1 says", "no answer in time"},
-		"it stays silent":                  {func(s *observation.Snapshot) { silent(s); s.Now = now().Add(silence) }, "", ""},
-		"it is idle forever":               {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
-		"it is leaving":                    {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.PD.Stores[0].State = pd.StateOffline }, "", ""},
-		"PD does not know it":              {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, "", "is Disconnected after its restart"},
+		"it was not asked":                       {func(s *observation.Snapshot) { s.StatusPorts = nil; s.Now = now().Add(time.Hour) }, "", "is being asked"},
+		"it does not answer":                     {func(s *observation.Snapshot) { unanswered(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
+		"it does not answer, and the other idle": {func(s *observation.Snapshot) { unanswered(s); say(s, 1, "Idle") }, "Instance basic-tiflash-1 says", "no answer in time"},
+		"it never answers":                       {func(s *observation.Snapshot) { unanswered(s); s.Now = now().Add(statusPortTimeout) }, "", ""},
+		"it is idle forever":                     {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
+		"it is leaving":                          {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.PD.Stores[0].State = pd.StateOffline }, "", ""},
+		"PD does not know it":                    {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, "", "is Disconnected after its restart"},
 		"one of another group": {func(s *observation.Snapshot) {
 			other := s.Instances[1].DeepCopy()
 			other.Name, other.Status.PodUID, other.Status.Member.ID = "other-0", "pod-other-0", "9"
@@ -239,8 +239,8 @@ func say(s *observation.Snapshot, slot int, state string) {
 	s.StatusPorts[name] = said
 }
 
-// silent has the store of the first slot not have answered.
-func silent(s *observation.Snapshot) {
+// unanswered has the store of the first slot not have answered.
+func unanswered(s *observation.Snapshot) {
 	said := s.StatusPorts["basic-tiflash-0"]
 	said.State, said.Err = "", errors.New("no answer in time")
 	s.StatusPorts["basic-tiflash-0"] = said

@@ -58,7 +58,7 @@ func TestFL04ATiFlashGivesItsRegionsAwayBeforeItsInstanceGoes(t *testing.T) {
 	assert.Empty(t, s.StoppedInstances())
 	s.PD.DelayRemoval(1)
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](1) })
-	s.WaitForInstances(stage.Patience, "basic-tiflash-0")
+	s.WaitForInstances(stage.Timeout, "basic-tiflash-0")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.AtRest()
@@ -79,7 +79,7 @@ func TestFL05ATableThatNeedsTheReplicasRefusesAScaleIn(t *testing.T) {
 
 	// The owner lowers it, and the group need not be edited.
 	s.PD.Change(func(v *pd.View) { v.Rules = []pd.Rule{table(1)} })
-	s.WaitForInstances(stage.Patience, "basic-tiflash-0")
+	s.WaitForInstances(stage.Timeout, "basic-tiflash-0")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }

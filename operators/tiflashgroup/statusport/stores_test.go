@@ -41,14 +41,14 @@ func stores(count int) []*v1alpha1.Instance {
 // openly is how stores are connected to without TLS.
 func openly(*v1alpha1.Instance) *tls.Config { return nil }
 
-// play are stores that answer as a test says.
-type play struct {
+// storeSimulation are stores that answer as a test says.
+type storeSimulation struct {
 	mu     sync.Mutex
 	states map[string]string // by host; "mute" does not answer
 	asked  map[string]int
 }
 
-func (p *play) ask(ctx context.Context, host string) (string, error) {
+func (p *storeSimulation) ask(ctx context.Context, host string) (string, error) {
 	p.mu.Lock()
 	p.asked[host]++
 	state := p.states[host]
@@ -60,17 +60,17 @@ func (p *play) ask(ctx context.Context, host string) (string, error) {
 	return state, nil
 }
 
-func (p *play) say(host, state string) {
+func (p *storeSimulation) say(host, state string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.states[host] = state
 }
 
 // FL-06, P9: a process that serves, or does not tell, is asked once, one that does not
-// serve yet is asked again, and silent ones hold nothing up for long.
+// serve yet is asked again, and unreachable ones hold nothing up for long.
 func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &play{states: map[string]string{"10.0.0.1": "Running", "10.0.0.2": "Idle", "10.0.0.4": "mute"}, asked: map[string]int{}}
+		p := &storeSimulation{states: map[string]string{"10.0.0.1": "Running", "10.0.0.2": "Idle", "10.0.0.4": "mute"}, asked: map[string]int{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		m := statusports.New(ctx, p.ask, statusport.IsFinal, time.Now)
@@ -87,7 +87,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		assert.Equal(t, "Idle", said["flash-1"].State)
 		assert.Empty(t, said["flash-2"].State)
 
-		<-time.After(statusports.Patience)
+		<-time.After(statusports.FirstAnswerTimeout)
 		synctest.Wait()
 		said, pending = m.Observe(key, all, openly)
 		assert.False(t, pending)
@@ -99,7 +99,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		for len(m.Answers()) > 0 {
 			<-m.Answers()
 		}
-		<-time.After(statusports.Patience)
+		<-time.After(statusports.FirstAnswerTimeout)
 		m.Observe(key, all, openly)
 		synctest.Wait()
 		assert.Empty(t, m.Answers(), "an answer that is the same wakes no group")

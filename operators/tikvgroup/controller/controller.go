@@ -78,7 +78,7 @@ func waitForAnswers(s observation.Snapshot) step.Outcome {
 	case s.PDPending:
 		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked")
 	case s.RunningPending:
-		return step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "stores are being asked")
+		return step.Wait("status port", settings.FirstAnswerTimeout, v1alpha1.ReasonConfigPending, "stores are being asked")
 	}
 	return step.Done()
 }

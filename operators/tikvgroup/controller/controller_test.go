@@ -71,7 +71,7 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 		return strings.HasPrefix(c.Message, "PDGroup basic-pd is not Ready yet: kubectl ")
-	}, stage.StretchWait(stage.Patience), 20*time.Millisecond)
+	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
 	s.WaitForInstances(time.Second)
 
 	s.PlayStores("basic-tikv", v1alpha1.PortTiKV)
@@ -120,7 +120,7 @@ func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"disk": "ssd"}
 	s.Create(g)
 	labels := func(want map[string]string) {
-		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, s.PD.Labels("1")) }, stage.StretchWait(stage.Patience), 10*time.Millisecond, "%v", want)
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, s.PD.Labels("1")) }, stage.StretchWait(stage.Timeout), 10*time.Millisecond, "%v", want)
 	}
 	labels(map[string]string{"disk": "ssd", "zone": "z1", "host": "h1"})
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -144,7 +144,7 @@ func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 
 	s.PD.Refuse(errors.New("label refused"))
 	s.Edit(g, func() { g.Spec.StoreLabels["disk"] = "hdd"; g.Spec.Replicas = ptr.To[int32](2) })
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-1")
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRequestFailed)
 	assert.Contains(t, c.Message, "label refused")
 	s.PD.Refuse(nil)
@@ -171,7 +171,7 @@ func TestKV02AnotherStoreAtTheAddressIsNotAdopted(t *testing.T) {
 			}
 		}
 		return false
-	}, stage.StretchWait(stage.Patience), 10*time.Millisecond)
+	}, stage.StretchWait(stage.Timeout), 10*time.Millisecond)
 	assert.Equal(t, first.ID, s.Instance("basic-tikv-0").Status.Member.ID, "the record stays")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionFalse, v1alpha1.ReasonStoreMismatch)
 
@@ -183,13 +183,13 @@ func TestKV02AnotherStoreAtTheAddressIsNotAdopted(t *testing.T) {
 	s.NoCondition(g, v1alpha1.ConditionStalled)
 }
 
-func TestLeaderChangeAndSilenceOfPDChangeNoMember(t *testing.T) {
+func TestLeaderChangeAndOutageOfPDChangeNoMember(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 3)
 	s.PD.SetState(pd.StateDisconnected)
 	require.Eventually(t, func() bool {
 		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Stores[0].State == pd.StateDisconnected
-	}, stage.StretchWait(stage.Patience), 20*time.Millisecond, "the new state is shown")
+	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond, "the new state is shown")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
 	s.PD.SetState(pd.StateUp)
@@ -229,7 +229,7 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 3)
 	s.Edit(g, func() { g.Spec.Paused = false })
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
@@ -279,7 +279,7 @@ func TestServiceOfAStrangerIsLeftAlone(t *testing.T) {
 	// Once it is gone, any edit goes on; the operator also looks by itself.
 	require.NoError(t, s.Client.Delete(t.Context(), stranger))
 	s.Edit(g, func() { g.Annotations = map[string]string{"look": "again"} })
-	s.WaitForInstances(stage.Patience, "basic-tikv-0")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0")
 }
 
 func TestDeletedGroupMakesNothingAgain(t *testing.T) {
@@ -291,10 +291,10 @@ func TestDeletedGroupMakesNothingAgain(t *testing.T) {
 	require.NoError(t, s.Client.Delete(t.Context(), i))
 	require.Eventually(t, func() bool {
 		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Replicas == 0 && len(s.Instances()) == 0
-	}, stage.StretchWait(stage.Patience), 20*time.Millisecond)
+	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
 	// The garbage collector, which does not run here, lifts its finalizer.
 	s.Edit(g, func() { g.Finalizers = nil })
 	require.Eventually(t, func() bool {
 		return client.IgnoreNotFound(s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g)) == nil
-	}, stage.StretchWait(stage.Patience), 20*time.Millisecond)
+	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
 }

@@ -35,7 +35,7 @@ func stays(s *stage.Stage, name, words string) {
 			assert.Equal(c, metav1.ConditionFalse, drained.Status)
 			assert.Contains(c, drained.Message, words)
 		}
-	}, stage.StretchWait(stage.Patience), stage.Tick)
+	}, stage.StretchWait(stage.Timeout), stage.Tick)
 }
 
 // again waits until Instances are there which are not those that were.
@@ -49,7 +49,7 @@ func again(s *stage.Stage, old ...v1alpha1.Instance) {
 			}
 		}
 		return fresh == len(old)
-	}, stage.StretchWait(stage.Patience), stage.Tick, "they are recreated")
+	}, stage.StretchWait(stage.Timeout), stage.Tick, "they are recreated")
 }
 
 // KV-10, KV-12, KV-15: also when it is the Instance that goes.
@@ -124,7 +124,7 @@ func TestADeletedStoreThatDoesNotServeGoesAtOnce(t *testing.T) {
 	require.NoError(t, client.IgnoreNotFound(s.Client.Patch(t.Context(), &v1alpha1.Instance{ObjectMeta: s.Meta("basic-tikv-2")}, wake)))
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(s.Instances(), func(i v1alpha1.Instance) bool { return i.Name == "basic-tikv-2" })
-	}, stage.StretchWait(stage.Patience), stage.Tick)
+	}, stage.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestADeletedStoreIsReleasedWhenTheUserResumesDisruptions(t *testing.T) {

@@ -3,8 +3,9 @@
 // It reads TiKVGroups, the PDGroup that each names, their Instances, Services,
 // ConfigMaps and ControllerRevisions, and the labels of nodes where it watches
 // all namespaces; and asks PD for its stores. It writes Instances, Services,
-// ConfigMaps and ControllerRevisions, the status of TiKVGroups and, of each
-// Instance's status, the member and the conditions Joined, Healthy and Drained. In
+// ConfigMaps, ControllerRevisions, a PodDisruptionBudget, the cluster's disruption
+// Lease, the status of TiKVGroups and, of each Instance's status, the member and the
+// conditions Joined, Healthy and Drained. In
 // PD it sets labels of its own stores, moves leaders away from a store that is to
 // stop or to leave, and has stores removed, one of the cluster at a time by the
 // disruption Lease; and keeps leaders off a store whose Instance a user has
@@ -13,8 +14,8 @@
 // changed one says, where spec.configUpdate wants that.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
-// DependenciesReady, StoresHealthy. Conditions needed: the PDGroup's Ready,
-// before the first pod starts and before each that is added; an Instance's
+// DependenciesReady, StoresHealthy, HoldsRegions. Conditions needed: the PDGroup's
+// Ready, before the first pod starts and before each that is added; an Instance's
 // Ready. Events: one for each Instance applied, for each store's labels set, for
 // each store that has taken a configuration and for each condition that turns.
 //

@@ -70,7 +70,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 			}
 		}
 	}
-	silent := func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
+	unreachable := func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
 	pause := func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 		p, err := makePlan(g, *s)
 		require.NoError(t, err)
@@ -119,9 +119,9 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"an eviction stays when no other store is Up":  {[]change{on(asks, mark, told), evicts, empty, is(pd.StateDown, 1, 2)}, nil, "Evict", "slow disk", "", ""},
 		"the request is gone":                          {[]change{on(mark, told), evicts}, free, "Evict", "slow disk", evicting, "the store of Instance basic-tikv-0 will lead again (annotation groups.tidb.dev/evict-leaders is gone)"},
 		"it leads again":                               {[]change{on(mark, told)}, nil, "", "", "", ""},
-		"nothing is known while PD is silent":          {[]change{on(asks), silent}, nil, "", "", evicting, "PD is asleep"},
-		"nothing is lost while PD is silent":           {[]change{on(asks, mark, told), silent}, nil, "Evict", "slow disk", "", ""},
-		"nor of what is to be taken back":              {[]change{on(mark, told), silent}, nil, "Evict", "slow disk", evicting, "will lead again (annotation groups.tidb.dev/evict-leaders is gone): "},
+		"nothing is known while PD does not answer":    {[]change{on(asks), unreachable}, nil, "", "", evicting, "PD is asleep"},
+		"nothing is lost while PD does not answer":     {[]change{on(asks, mark, told), unreachable}, nil, "Evict", "slow disk", "", ""},
+		"nor of what is to be taken back":              {[]change{on(mark, told), unreachable}, nil, "Evict", "slow disk", evicting, "will lead again (annotation groups.tidb.dev/evict-leaders is gone): "},
 		"a paused group does nothing":                  {[]change{on(asks), pause}, nil, "-", "-", evicting, "spec.paused to false"},
 		"and says so of what goes by itself":           {[]change{on(asks, mark), evicts, pause}, nil, "-", "-", evicting, "next: store 1 of Instance basic-tikv-0 gives its leaders away"},
 		"nor does it take anything back":               {[]change{on(mark, told), evicts, pause}, nil, "-", "-", evicting, "next: the store of Instance basic-tikv-0 will lead again"},
@@ -525,8 +525,8 @@ func TestOPS01EveryState(t *testing.T) {
 			for _, mark := range marks {
 				for bits := range 1 << 8 {
 					bit := func(n int) bool { return bits>>n&1 != 0 }
-					asked, told, evicts, empty, alone, held, deleted, silent := bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7)
-					if silent && (evicts || empty || alone) {
+					asked, told, evicts, empty, alone, held, deleted, unreachable := bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7)
+					if unreachable && (evicts || empty || alone) {
 						continue // it is not seen
 					}
 					s := origin
@@ -561,7 +561,7 @@ func TestOPS01EveryState(t *testing.T) {
 					if deleted {
 						i.DeletionTimestamp = ptr.To(metav1.NewTime(now()))
 					}
-					if silent {
+					if unreachable {
 						s.PD = pd.View{Err: errors.New("asleep")}
 					}
 					p, err := makePlan(g, s)
@@ -569,8 +569,8 @@ func TestOPS01EveryState(t *testing.T) {
 					total++
 					say := func(ok bool, rule string) {
 						if !ok {
-							t.Errorf("%s, %s, mark %q, asked %v, told %v, evicts %v, empty %v, alone %v, held %v, deleted %v, silent %v: %s: %v, %v, %s",
-								mode, state, mark, asked, told, evicts, empty, alone, held, deleted, silent, rule, slices.Concat(p.Calls, p.Evictions), wanted(p, i.Name), p.Outcome.Message)
+							t.Errorf("%s, %s, mark %q, asked %v, told %v, evicts %v, empty %v, alone %v, held %v, deleted %v, unreachable %v: %s: %v, %v, %s",
+								mode, state, mark, asked, told, evicts, empty, alone, held, deleted, unreachable, rule, slices.Concat(p.Calls, p.Evictions), wanted(p, i.Name), p.Outcome.Message)
 						}
 					}
 					after := wanted(p, i.Name)
@@ -585,15 +585,15 @@ func TestOPS01EveryState(t *testing.T) {
 					removed := mark == "Remove" || mode == "scaled in" || deleted
 					say(!keeps || has(theMark) != "", "PD is told without a mark")
 					say(!frees || mark != "", "an eviction that is not ours is taken back")
-					say(mark == "" || has(theMark) != "" || !silent && !evicts, "the mark goes too early")
+					say(mark == "" || has(theMark) != "" || !unreachable && !evicts, "the mark goes too early")
 					say(!frees || !asked || removed, "it is let lead though a user does not want it")
 					say(mode != "paused" || len(slices.Concat(p.Calls, p.Evictions)) == 0 && after == nil, "a paused group does something")
-					say(told || has(answered) == "" || asked && evicts && empty && state == pd.StateUp && !silent, "it is answered too early")
-					say(asked || evicts || mark != "Evict" || silent || deleted || mode == "paused" || mode != "at rest" || has(answered) == "" && has(theMark) == "", "it is not forgotten")
+					say(told || has(answered) == "" || asked && evicts && empty && state == pd.StateUp && !unreachable, "it is answered too early")
+					say(asked || evicts || mark != "Evict" || unreachable || deleted || mode == "paused" || mode != "at rest" || has(answered) == "" && has(theMark) == "", "it is not forgotten")
 					if mode == "at rest" && !deleted && mark != "Restart" && mark != "Remove" {
 						say(p.Lease.Take == nil && len(stopping(p)) == 0, "a member is disrupted")
 						say(!held || p.Lease.Release, "the Lease is kept")
-						if asked && !silent && state == pd.StateUp {
+						if asked && !unreachable && state == pd.StateUp {
 							say(evicts || alone || keeps, "PD is not told")
 							say(told || has(answered) != "" || p.Outcome.Reason == v1alpha1.ReasonEvictingLeaders, "nothing is said")
 						}

@@ -93,7 +93,7 @@ func TestPlan(t *testing.T) {
 			s.Nodes = map[string]map[string]string{"n1": {"topology.kubernetes.io/zone": "z"}}
 		}, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
 		"KV-18: a label of the spec alone": {3, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.StoreLabels["disk"] = "hdd" }, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
-		"KV-18: nothing is set while PD is silent": {3, func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+		"KV-18: nothing is set while PD does not answer": {3, func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			g.Spec.StoreLabels["disk"] = "hdd"
 			s.PD = pd.View{Err: errors.New("no")}
 		}, 0, 0, step.KindDone, ""},
@@ -207,7 +207,7 @@ func mustJSON(t *testing.T, v any) string {
 	return string(raw)
 }
 
-func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
+func TestAnUnreachablePDLeavesMembersAsTheyWere(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	require.Len(t, reportMembers(g, s, groupPlan{}, now()), 3)

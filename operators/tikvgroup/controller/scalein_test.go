@@ -15,8 +15,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
-// patient has stores stay Offline for as long as the test lasts.
-const patient = 1 << 20
+// wholeTest has stores stay Offline for as long as the test lasts.
+const wholeTest = 1 << 20
 
 func scale(s *stage.Stage, g *v1alpha1.TiKVGroup, replicas int32) {
 	s.Helper()
@@ -38,7 +38,7 @@ func offline(s *stage.Stage, want ...string) {
 			}
 		}
 		return err == nil && slices.Equal(want, have)
-	}, stage.StretchWait(stage.Patience), stage.Tick, "Offline are %v", want)
+	}, stage.StretchWait(stage.Timeout), stage.Tick, "Offline are %v", want)
 }
 
 // entomb has PD forget a store: it is a tombstone.
@@ -54,16 +54,16 @@ func orders(s *stage.Stage) []string { return slices.Compact(s.PD.Calls()) }
 func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
-	s.PD.DelayRemoval(patient)
+	s.PD.DelayRemoval(wholeTest)
 	s.ChangeStore("basic-tikv-3", func(store *pd.Store) { store.Leaders, store.Regions = 5, 12 })
 	id := s.StoreID("basic-tikv-3")
 	scale(s, g, 3)
 	offline(s, "basic-tikv-3")
 	s.WaitForMessage(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tikv-3 (spec.replicas is 3) is Offline and has about 10 regions left")
-	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.StretchWait(stage.Patience), stage.Tick, "PD knows that it goes: others may be disrupted")
+	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.StretchWait(stage.Timeout), stage.Tick, "PD knows that it goes: others may be disrupted")
 	require.Eventually(t, func() bool {
 		return slices.Equal([]string{"evict " + id, "delete-store " + id, "stop-evicting " + id}, orders(s))
-	}, stage.StretchWait(stage.Patience), stage.Tick, "%v", orders(s))
+	}, stage.StretchWait(stage.Timeout), stage.Tick, "%v", orders(s))
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
 	assert.True(t, s.Instance("basic-tikv-3").Spec.Retire)
@@ -72,7 +72,7 @@ func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	s.WaitForMessage(g, v1alpha1.ReasonDraining, "has 1 region left")
 	assert.Empty(t, s.StoppedInstances(), "it serves to the end")
 	entomb(s, id)
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.AtRest()
@@ -82,7 +82,7 @@ func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 func TestKV05AScaleInCanBeCancelledUntilTheStoreHasLeft(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
-	s.PD.DelayRemoval(patient)
+	s.PD.DelayRemoval(wholeTest)
 	s.ChangeStore("basic-tikv-3", func(store *pd.Store) { store.Leaders = 1 })
 	id := s.StoreID("basic-tikv-3")
 	back := func() {
@@ -125,7 +125,7 @@ func TestKV05AScaleInCanBeCancelledUntilTheStoreHasLeft(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all := s.Instances()
 		return len(all) == 4 && !slices.ContainsFunc(all, func(i v1alpha1.Instance) bool { return i.UID == uid })
-	}, stage.StretchWait(stage.Patience), stage.Tick, "it is replaced")
+	}, stage.StretchWait(stage.Timeout), stage.Tick, "it is replaced")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }
@@ -145,7 +145,7 @@ func TestKV03AScaleInThatPDCouldNotFollowTouchesNothing(t *testing.T) {
 
 	// What the cluster can do without is removed as soon as a user asks for it.
 	scale(s, g, 3)
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 
 	// Who is missing anyway may leave if the others are enough.
@@ -153,7 +153,7 @@ func TestKV03AScaleInThatPDCouldNotFollowTouchesNothing(t *testing.T) {
 	s.PD.SetState(pd.StateDown, s.StoreID("basic-tikv-1"))
 	s.SetDown("basic-tikv-1", true)
 	scale(s, g, 2)
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-2")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }
@@ -161,7 +161,7 @@ func TestKV03AScaleInThatPDCouldNotFollowTouchesNothing(t *testing.T) {
 func TestKV06SomeStoresLeaveAtATime(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 6)
-	s.PD.DelayRemoval(patient)
+	s.PD.DelayRemoval(wholeTest)
 	s.Edit(g, func() { g.Spec.ScaleInParallelism, g.Spec.Replicas = ptr.To[int32](2), ptr.To[int32](3) })
 	offline(s, "basic-tikv-4", "basic-tikv-5")
 	s.WaitForMessage(g, v1alpha1.ReasonDraining, "is Offline")
@@ -169,7 +169,7 @@ func TestKV06SomeStoresLeaveAtATime(t *testing.T) {
 	offline(s, "basic-tikv-3", "basic-tikv-4")
 	entomb(s, s.StoreID("basic-tikv-3"))
 	entomb(s, s.StoreID("basic-tikv-4"))
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }
@@ -181,9 +181,9 @@ func TestKV09UnusedAndNamedStoresLeaveFirst(t *testing.T) {
 	s, g := running(t, 4)
 	s.SetDown("basic-tikv-4", true)
 	scale(s, g, 5)
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3", "basic-tikv-4")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3", "basic-tikv-4")
 	scale(s, g, 4)
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Empty(t, orders(s), "PD has never heard of it")
 
@@ -191,7 +191,7 @@ func TestKV09UnusedAndNamedStoresLeaveFirst(t *testing.T) {
 	s.Edit(&named, func() { named.Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""} })
 	id := s.StoreID("basic-tikv-1")
 	scale(s, g, 3)
-	s.WaitForInstances(stage.Patience, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Contains(t, s.PD.Calls(), "delete-store "+id)
 	s.AtRest()

@@ -1,5 +1,5 @@
-// Package handover gives the leaders of a TiKV store away before its process is stopped, by
-// whomever, and lets the store lead again once its process has started. It runs in the store's
+// Package handover gives the leaders of a TiKV store away before its process is stopped,
+// whatever stops it, and lets the store lead again once its process has started. It runs in the store's
 // own container, by the hooks of its pod, so that it works without any operator.
 //
 // In go the store's address and PD's; out come orders to PD, and an error if leaders are left.

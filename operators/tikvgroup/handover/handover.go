@@ -25,11 +25,10 @@ const (
 const (
 	// poll is how often PD is asked, by default.
 	poll = 250 * time.Millisecond
-	// patience is for how long PD may not answer before a store is stopped with its
-	// leaders, as so many times the time between two polls: 20 s by default. A PD whose
-	// leader is killed elects another one within about 16 s, and a drain may take it
-	// together with the store.
-	patience = 80
+	// maxFailures is for how many polls PD may not answer before a store is stopped with its
+	// leaders, 20 s by default. A PD whose leader is killed elects another one within about
+	// 16 s, and a drain may take it together with the store.
+	maxFailures = 80
 )
 
 // Job is what is done for one store.
@@ -55,7 +54,7 @@ type Job struct {
 // with leaders.
 func (j Job) Stop(ctx context.Context) error {
 	pd := pdServer{hook.NewPD(j.PD, j.TLS)}
-	left, heard, bound := -1, time.Now(), patience*cmp.Or(j.Poll, poll)
+	left, heard, bound := -1, time.Now(), maxFailures*cmp.Or(j.Poll, poll)
 	for {
 		done, now, err := j.step(ctx, pd)
 		switch {

@@ -118,9 +118,9 @@ func TestKV17WhatAStoreAnswers(t *testing.T) {
 		})
 	}
 	begin := time.Now()
-	silent := loopback.Host(t)
-	_, err := logbackup.FlushNow(t.Context(), silent)
-	require.ErrorContains(t, err, silent+":20160")
+	unreachable := loopback.Host(t)
+	_, err := logbackup.FlushNow(t.Context(), unreachable)
+	require.ErrorContains(t, err, unreachable+":20160")
 	assert.Less(t, time.Since(begin), 5*time.Second, "no store is there")
 	_, err = logbackup.FlushNow(t.Context(), "::1")
 	require.ErrorContains(t, err, "[::1]:20160", "nor there")

@@ -47,7 +47,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiProxyGroup, observa
 		Observe:  r.observe,
 		Pending: func(s observation.Snapshot) step.Outcome {
 			if s.RunningPending {
-				return step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "proxies are being asked")
+				return step.Wait("status port", settings.FirstAnswerTimeout, v1alpha1.ReasonConfigPending, "proxies are being asked")
 			}
 			return step.Done()
 		},

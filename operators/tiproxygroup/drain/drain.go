@@ -23,8 +23,8 @@ const (
 	poll = time.Second
 	// perCall bounds one look at the metrics.
 	perCall = 3 * time.Second
-	// patience is how many looks in a row may fail before clients are not waited for.
-	patience = 5
+	// maxFailures is how many looks in a row may fail before clients are not waited for.
+	maxFailures = 5
 	// maxAnswer bounds what is read of the metrics, in bytes.
 	maxAnswer = 16 << 20
 )
@@ -66,7 +66,7 @@ func (j Job) Stop(ctx context.Context) error {
 		case errors.Is(err, errNoMetric):
 			return fmt.Errorf("clients cannot be waited for: %w", err)
 		case err != nil:
-			if failed++; failed == patience {
+			if failed++; failed == maxFailures {
 				return fmt.Errorf("clients cannot be waited for: %w", err)
 			}
 		case now == 0:

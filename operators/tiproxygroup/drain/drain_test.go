@@ -44,11 +44,11 @@ func TestPX02AProxyIsStoppedWhenItsLastClientHasGone(t *testing.T) {
 		"no client is connected":          {[]string{clients(0)}, 1, ""},
 		"clients close their connections": {[]string{clients(2), clients(1), clients(0)}, 3, ""},
 		"a look fails":                    {[]string{clients(2), "", clients(0)}, 3, ""},
-		"every look fails":                {[]string{""}, patience, "502"},
+		"every look fails":                {[]string{""}, maxFailures, "502"},
 		"the metric is not there":         {[]string{"tiproxy_server_connections_total 9\n"}, 1, "does not show"},
 		"it has labels":                   {[]string{"tiproxy_server_connections{a=\"} 7\"} 1\ntiproxy_server_connections{a=\"y\"} 2\n", "tiproxy_server_connections{a=\"x\"} 0\n"}, 2, ""},
 		"another metric begins like it":   {[]string{"tiproxy_server_connections_sum 5\n" + clients(0)}, 1, ""},
-		"the value is none":               {[]string{"tiproxy_server_connections many\n"}, patience, "invalid syntax"},
+		"the value is none":               {[]string{"tiproxy_server_connections many\n"}, maxFailures, "invalid syntax"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, looks := proxy(t, c.shows...)

@@ -32,12 +32,12 @@ type process struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// stop asks the process to end, and kills it when it takes longer than patience.
-func (p *process) stop(patience time.Duration) error {
+// stop asks the process to end, and kills it when it takes longer than timeout.
+func (p *process) stop(timeout time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop %s: %w", p.cmd.Path, err)
 	}
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	select {
 	case <-p.done:

@@ -261,7 +261,7 @@ func (s *Stage) StoreID(instance string) (id string) {
 			id = member.ID
 		}
 		return member != nil
-	}, StretchWait(Patience), Tick, "the store of %s", instance)
+	}, StretchWait(Timeout), Tick, "the store of %s", instance)
 	return id
 }
 

@@ -25,12 +25,12 @@ func (s *Stage) Holder() string {
 // no Instance carries a mark or is to leave, and no store is kept from leading.
 func (s *Stage) AtRest() {
 	s.Helper()
-	require.Eventually(s, func() bool { return s.Holder() == "" }, StretchWait(Patience), Tick, "the Lease is given back")
+	require.Eventually(s, func() bool { return s.Holder() == "" }, StretchWait(Timeout), Tick, "the Lease is given back")
 	require.Eventually(s, func() bool {
 		return !slices.ContainsFunc(s.Instances(), func(i v1alpha1.Instance) bool {
 			return i.Annotations[v1alpha1.AnnotationDisruption] != "" || i.Spec.Retire
 		})
-	}, StretchWait(Patience), Tick, "no mark is left")
+	}, StretchWait(Timeout), Tick, "no mark is left")
 	v, err := s.PD.View(s.Context())
 	require.NoError(s, err)
 	assert.Empty(s, v.EvictLeader)

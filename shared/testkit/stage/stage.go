@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// Patience is what anything that should happen gets on a machine that does
+	// Timeout is what anything that should happen gets on a machine that does
 	// much else.
-	Patience = 20 * time.Second
+	Timeout = 20 * time.Second
 	// Promptly is how soon a status must say what blocks; on a busy machine it may take longer.
 	Promptly = 5 * time.Second
 	// Tick is how often it is looked whether it has happened.
@@ -106,7 +106,7 @@ func (s *Stage) Edit(o client.Object, change func()) {
 		change()
 		err = s.Client.Update(s.Context(), o)
 		return err == nil
-	}, StretchWait(Patience), Tick, "the edit is accepted: %v", &err)
+	}, StretchWait(Timeout), Tick, "the edit is accepted: %v", &err)
 }
 
 // Follow hands every version of the objects of a kind to do, one after the
@@ -161,7 +161,7 @@ func (s *Stage) Instance(name string) v1alpha1.Instance {
 }
 
 // WaitForInstances waits until exactly the named Instances exist.
-func (s *Stage) WaitForInstances(patience time.Duration, wanted ...string) {
+func (s *Stage) WaitForInstances(timeout time.Duration, wanted ...string) {
 	s.Helper()
 	require.EventuallyWithT(s, func(c *assert.CollectT) {
 		names := []string{}
@@ -169,7 +169,7 @@ func (s *Stage) WaitForInstances(patience time.Duration, wanted ...string) {
 			names = append(names, i.Name)
 		}
 		assert.ElementsMatch(c, wanted, names)
-	}, patience, Tick)
+	}, timeout, Tick)
 }
 
 // Template returns the pod template of an Instance.

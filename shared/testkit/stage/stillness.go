@@ -69,7 +69,7 @@ func (s *Stage) WaitUntilSettled() map[string]string {
 		last := versions
 		versions = s.Versions()
 		return maps.Equal(last, versions)
-	}, Patience, 60*Tick)
+	}, Timeout, 60*Tick)
 	return versions
 }
 

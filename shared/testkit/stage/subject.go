@@ -61,6 +61,6 @@ func (s Subject[T]) WaitForVerdict(d time.Duration, kind, want string) T {
 // WaitUntilConverged waits until the object and everything below it is as asked for.
 func (s Subject[T]) WaitUntilConverged() T {
 	s.Helper()
-	s.WaitForVerdict(Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
-	return s.WaitForVerdict(Patience, v1alpha1.ConditionReady, "True/Ready")
+	s.WaitForVerdict(Timeout, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	return s.WaitForVerdict(Timeout, v1alpha1.ConditionReady, "True/Ready")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 )
 
-// play is a scenario that runs against a backend.
-type play struct {
+// scenarioRun is a scenario that runs against a backend.
+type scenarioRun struct {
 	b      backend
 	clock  *model.ManualClock // nil for a real PD, whose clock cannot be moved
 	alive  map[uint64]bool
@@ -31,14 +31,14 @@ type play struct {
 	ids     map[string]string // recorded member id → name of the member
 }
 
-func newPlay(b backend, clock *model.ManualClock) *play {
-	return &play{b: b, clock: clock, alive: map[uint64]bool{}, played: map[string]bool{}, met: map[int]bool{}, ids: map[string]string{
+func newScenarioRun(b backend, clock *model.ManualClock) *scenarioRun {
+	return &scenarioRun{b: b, clock: clock, alive: map[uint64]bool{}, played: map[string]bool{}, met: map[int]bool{}, ids: map[string]string{
 		"2194382149107567694": "pd-2",
 	}}
 }
 
 // call makes a request of a member and returns the whole answer.
-func (p *play) call(t *testing.T, method, member, path, body string) (int, map[string]string, []byte) {
+func (p *scenarioRun) call(t *testing.T, method, member, path, body string) (int, map[string]string, []byte) {
 	t.Helper()
 	status, header, data, err := p.try(t, method, member, path, body)
 	require.NoError(t, err, "%s %s of %s", method, path, member)
@@ -46,7 +46,7 @@ func (p *play) call(t *testing.T, method, member, path, body string) (int, map[s
 }
 
 // try makes a request of a member that may be about to end or to begin.
-func (p *play) try(t *testing.T, method, member, path, body string) (status int, header map[string]string, data []byte, err error) {
+func (p *scenarioRun) try(t *testing.T, method, member, path, body string) (status int, header map[string]string, data []byte, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, p.b.URL(member)+path, strings.NewReader(body))
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *play) try(t *testing.T, method, member, path, body string) (status int,
 }
 
 // get reads JSON of a member that answers 200.
-func (p *play) get(t *testing.T, member, path string, into any) {
+func (p *scenarioRun) get(t *testing.T, member, path string, into any) {
 	t.Helper()
 	status, _, body := p.call(t, http.MethodGet, member, path, "")
 	require.Equal(t, http.StatusOK, status, "%s: %s", path, body)
@@ -76,7 +76,7 @@ func (p *play) get(t *testing.T, member, path string, into any) {
 }
 
 // rec plays recorded calls, one after the other, and compares the answers.
-func (p *play) rec(t *testing.T, names ...string) {
+func (p *scenarioRun) rec(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		r, ok := p.recs[name]
@@ -91,7 +91,7 @@ func (p *play) rec(t *testing.T, names ...string) {
 }
 
 // eventually plays one recorded call until the answers agree.
-func (p *play) eventually(t *testing.T, name string) {
+func (p *scenarioRun) eventually(t *testing.T, name string) {
 	t.Helper()
 	r, ok := p.recs[name]
 	require.True(t, ok, "no recording %s", name)
@@ -106,7 +106,7 @@ func (p *play) eventually(t *testing.T, name string) {
 	}
 }
 
-func (p *play) compare(t *testing.T, r recording) []string {
+func (p *scenarioRun) compare(t *testing.T, r recording) []string {
 	t.Helper()
 	member := "pd-" + r.Request.URL[len("http://127.0.0.1:2790"):][:1]
 	path := r.Request.URL[len("http://127.0.0.1:27901"):]
@@ -148,7 +148,7 @@ type memberBody struct {
 }
 
 // members asks a member that may have no leader at the moment.
-func (p *play) members(t *testing.T, ask string) (membersBody, error) {
+func (p *scenarioRun) members(t *testing.T, ask string) (membersBody, error) {
 	t.Helper()
 	var m membersBody
 	status, _, body, err := p.try(t, http.MethodGet, ask, "/pd/api/v1/members", "")
@@ -161,7 +161,7 @@ func (p *play) members(t *testing.T, ask string) (membersBody, error) {
 	return m, json.Unmarshal(body, &m)
 }
 
-func (p *play) memberID(t *testing.T, ask, name string) (string, error) {
+func (p *scenarioRun) memberID(t *testing.T, ask, name string) (string, error) {
 	t.Helper()
 	m, err := p.members(t, ask)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *play) memberID(t *testing.T, ask, name string) (string, error) {
 }
 
 // names are the members that a member lists; none, if it does not answer just now.
-func (p *play) names(t *testing.T, ask string) []string {
+func (p *scenarioRun) names(t *testing.T, ask string) []string {
 	t.Helper()
 	m, err := p.members(t, ask)
 	if err != nil {
@@ -191,7 +191,7 @@ func (p *play) names(t *testing.T, ask string) []string {
 }
 
 // leader waits until a member says that want leads; empty means anybody.
-func (p *play) leader(t *testing.T, ask, want string) string {
+func (p *scenarioRun) leader(t *testing.T, ask, want string) string {
 	t.Helper()
 	name := ""
 	require.Eventually(t, func() bool {
@@ -207,7 +207,7 @@ func (p *play) leader(t *testing.T, ask, want string) string {
 
 // follow waits until members pass what is asked of them on to the new leader.
 // Until each of them has heard of it, they answer "redirect to not leader".
-func (p *play) follow(t *testing.T, leader string, members ...string) {
+func (p *scenarioRun) follow(t *testing.T, leader string, members ...string) {
 	t.Helper()
 	for _, member := range members {
 		p.leader(t, member, leader)
@@ -215,7 +215,7 @@ func (p *play) follow(t *testing.T, leader string, members ...string) {
 }
 
 // lead makes a member the leader.
-func (p *play) lead(t *testing.T, member string) {
+func (p *scenarioRun) lead(t *testing.T, member string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		if _, _, _, err := p.try(t, http.MethodPost, member, "/pd/api/v1/leader/transfer/"+member, ""); err != nil {
@@ -228,10 +228,10 @@ func (p *play) lead(t *testing.T, member string) {
 }
 
 // isReal says whether the PD is a real one.
-func (p *play) isReal() bool { return p.clock == nil }
+func (p *scenarioRun) isReal() bool { return p.clock == nil }
 
 // now is the time by PD's clock.
-func (p *play) now() time.Time {
+func (p *scenarioRun) now() time.Time {
 	if p.isReal() {
 		return time.Now()
 	}
@@ -240,7 +240,7 @@ func (p *play) now() time.Time {
 
 // advance moves the clock of what stands in for PD, while no store says anything. On a
 // real PD time passes by itself, and the caller waits for what comes of it.
-func (p *play) advance(d time.Duration) {
+func (p *scenarioRun) advance(d time.Duration) {
 	if !p.isReal() {
 		p.clock.Advance(d)
 	}
@@ -248,7 +248,7 @@ func (p *play) advance(d time.Duration) {
 
 // run lets time pass, while the live stores send their heartbeats. On a real PD it
 // takes as long as it says: until is for what has an end that can be seen.
-func (p *play) run(t *testing.T, d time.Duration) {
+func (p *scenarioRun) run(t *testing.T, d time.Duration) {
 	t.Helper()
 	if p.isReal() {
 		p.holdsWithin(t, d, func() bool { return false })
@@ -263,7 +263,7 @@ func (p *play) run(t *testing.T, d time.Duration) {
 }
 
 // pass lets time pass that only what stands in for PD needs.
-func (p *play) pass(t *testing.T, d time.Duration) {
+func (p *scenarioRun) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	if p.isReal() {
 		p.beat(t)
@@ -273,13 +273,13 @@ func (p *play) pass(t *testing.T, d time.Duration) {
 }
 
 // until lets time pass until something holds. What stands in for PD has exactly d for
-// it, by its own clock; a real one may take that and some patience, and ends it sooner.
-func (p *play) until(t *testing.T, d time.Duration, what string, holds func() bool) {
+// it, by its own clock; a real one may take that and somewhat longer, and ends it sooner.
+func (p *scenarioRun) until(t *testing.T, d time.Duration, what string, holds func() bool) {
 	t.Helper()
 	if p.isReal() {
-		if !p.holdsWithin(t, d+patience, holds) {
+		if !p.holdsWithin(t, d+timeout, holds) {
 			_, _, body := p.call(t, http.MethodGet, "pd-1", "/pd/api/v1/stores", "")
-			require.Fail(t, "not within "+(d+patience).String(), "%s: %s", what, body)
+			require.Fail(t, "not within "+(d+timeout).String(), "%s: %s", what, body)
 		}
 		return
 	}
@@ -288,7 +288,7 @@ func (p *play) until(t *testing.T, d time.Duration, what string, holds func() bo
 }
 
 // holdsWithin lets real time pass until something holds, and says whether it does.
-func (p *play) holdsWithin(t *testing.T, d time.Duration, holds func() bool) bool {
+func (p *scenarioRun) holdsWithin(t *testing.T, d time.Duration, holds func() bool) bool {
 	t.Helper()
 	end := time.NewTimer(d)
 	defer end.Stop()
@@ -310,7 +310,7 @@ func (p *play) holdsWithin(t *testing.T, d time.Duration, holds func() bool) boo
 	}
 }
 
-func (p *play) beat(t *testing.T) {
+func (p *scenarioRun) beat(t *testing.T) {
 	t.Helper()
 	for id, alive := range p.alive {
 		if alive {
@@ -320,7 +320,7 @@ func (p *play) beat(t *testing.T) {
 }
 
 // store is a store as the recorded ones were.
-func (p *play) store(id uint64, port, host, zone string) model.StoreMeta {
+func (p *scenarioRun) store(id uint64, port, host, zone string) model.StoreMeta {
 	return model.StoreMeta{
 		ID: id, Address: "127.0.0.1:2760" + port, PeerAddress: "127.0.0.1:2760" + port, StatusAddress: "127.0.0.1:2765" + port,
 		Version: "8.5.3", GitHash: "tikvsim", DeployPath: "/", StartTimestamp: p.now().Unix(),
@@ -329,13 +329,13 @@ func (p *play) store(id uint64, port, host, zone string) model.StoreMeta {
 }
 
 // up3 makes three stores that serve.
-func (p *play) up3(t *testing.T) {
+func (p *scenarioRun) up3(t *testing.T) {
 	t.Helper()
 	p.b.Bootstrap(t, p.store(1, "1", "h1", "z1"))
 	p.serve3(t)
 }
 
-func (p *play) serve3(t *testing.T) {
+func (p *scenarioRun) serve3(t *testing.T) {
 	t.Helper()
 	p.b.Put(t, p.store(4, "2", "h2", "z2"))
 	p.b.Put(t, p.store(5, "3", "h3", "z3"))
@@ -355,7 +355,7 @@ func (p *play) serve3(t *testing.T) {
 const serving = 1
 
 // joined waits until a store that was added to three has something to do.
-func (p *play) joined(t *testing.T, id uint64) {
+func (p *scenarioRun) joined(t *testing.T, id uint64) {
 	t.Helper()
 	// A real PD gives it regions as fast as its store limit and the machine allow.
 	p.until(t, 4*time.Minute, fmt.Sprintf("store %d serves and leads", id), func() bool {
@@ -364,9 +364,9 @@ func (p *play) joined(t *testing.T, id uint64) {
 	})
 }
 
-// down waits until a store that fell silent is Down, and returns it as it was while it
+// down waits until a store that sends no heartbeat is Down, and returns it as it was while it
 // was Disconnected only. Half an hour is shortened for a real PD.
-func (p *play) down(t *testing.T, id uint64) storeBody {
+func (p *scenarioRun) down(t *testing.T, id uint64) storeBody {
 	t.Helper()
 	after := 30 * time.Minute
 	if p.isReal() {
@@ -380,17 +380,17 @@ func (p *play) down(t *testing.T, id uint64) storeBody {
 		s := p.storeOf(t, id)
 		return s.Store.StateName == "Disconnected" && s.Status.Leaders == 0
 	})
-	silent := p.storeOf(t, id)
+	disconnected := p.storeOf(t, id)
 	if !p.isReal() {
 		p.run(t, after-time.Minute)
 		assert.Equal(t, "Disconnected", p.storeOf(t, id).Store.StateName)
 		after = time.Minute
 	}
 	p.until(t, after, "it is Down", func() bool { return p.storeOf(t, id).Store.StateName == "Down" })
-	return silent
+	return disconnected
 }
 
-func (p *play) add(t *testing.T, s model.StoreMeta) {
+func (p *scenarioRun) add(t *testing.T, s model.StoreMeta) {
 	t.Helper()
 	p.b.Put(t, s)
 	p.alive[s.ID] = true
@@ -409,7 +409,7 @@ type storeBody struct {
 }
 
 // stores are the stores as a member shows them.
-func (p *play) stores(t *testing.T, ask string) []storeBody {
+func (p *scenarioRun) stores(t *testing.T, ask string) []storeBody {
 	t.Helper()
 	var body struct {
 		Stores []storeBody `json:"stores"`
@@ -419,7 +419,7 @@ func (p *play) stores(t *testing.T, ask string) []storeBody {
 }
 
 // storeOf is a store as pd-1 shows it, in whatever state.
-func (p *play) storeOf(t *testing.T, id uint64) storeBody {
+func (p *scenarioRun) storeOf(t *testing.T, id uint64) storeBody {
 	t.Helper()
 	var s storeBody
 	p.get(t, "pd-1", fmt.Sprintf("/pd/api/v1/store/%d", id), &s)
@@ -427,7 +427,7 @@ func (p *play) storeOf(t *testing.T, id uint64) storeBody {
 }
 
 // states are the stores' states as a member shows them, by id.
-func (p *play) states(t *testing.T, ask string) map[uint64]string {
+func (p *scenarioRun) states(t *testing.T, ask string) map[uint64]string {
 	t.Helper()
 	out := map[uint64]string{}
 	for _, s := range p.stores(t, ask) {
@@ -437,7 +437,7 @@ func (p *play) states(t *testing.T, ask string) map[uint64]string {
 }
 
 // expect makes a call and returns the text or JSON of its answer.
-func (p *play) expect(t *testing.T, want int, method, member, path, body string) string {
+func (p *scenarioRun) expect(t *testing.T, want int, method, member, path, body string) string {
 	t.Helper()
 	status, _, data := p.call(t, method, member, path, body)
 	require.Equal(t, want, status, "%s %s of %s: %s", method, path, member, data)

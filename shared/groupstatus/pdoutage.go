@@ -9,17 +9,17 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// pdSilenceLimit is how long PD may fail to answer before a group that was Ready is
+// pdOutageLimit is how long PD may fail to answer before a group that was Ready is
 // not any more: a change of PD's leader takes some seconds.
-const pdSilenceLimit = 30 * time.Second
+const pdOutageLimit = 30 * time.Second
 
-// ToleratesSilence reports whether a group of which PD says nothing may still be depended
+// ToleratesPDOutage reports whether a group of which PD says nothing may still be depended
 // on, and when to look again. condition is the one that is Unknown because of
 // it.
-func ToleratesSilence(set *conditions.Set, condition string, now time.Time) (bool, step.Outcome) {
+func ToleratesPDOutage(set *conditions.Set, condition string, now time.Time) (bool, step.Outcome) {
 	unknown := set.Get(condition)
 	if set.Was(v1alpha1.ConditionReady) {
-		if left := pdSilenceLimit - now.Sub(unknown.LastTransitionTime.Time); left > 0 {
+		if left := pdOutageLimit - now.Sub(unknown.LastTransitionTime.Time); left > 0 {
 			return true, step.RetryAfter(left, unknown.Reason, unknown.Message)
 		}
 	}

@@ -18,16 +18,16 @@ type Timing struct {
 	// Between two looks. A registration is removed when it was seen without a
 	// lease at two of them, and has not been renewed meanwhile.
 	Between time.Duration
-	// Patience after which what still has a lease is left alone: it belongs to a
+	// Timeout after which what still has a lease is left alone: it belongs to a
 	// server that runs.
-	Patience time.Duration
+	Timeout time.Duration
 	// Call bounds one call of PD.
 	Call time.Duration
 }
 
 // DefaultTiming outlasts the lease of a TiDB server, 45 seconds, by two looks.
 func DefaultTiming() Timing {
-	return Timing{Between: 15 * time.Second, Patience: 2 * time.Minute, Call: 3 * time.Second}
+	return Timing{Between: 15 * time.Second, Timeout: 2 * time.Minute, Call: 3 * time.Second}
 }
 
 // PD is the part of pd.Client that is needed.
@@ -37,10 +37,10 @@ type PD interface {
 	Close()
 }
 
-// Sweeper removes the registrations of servers that have left, beside the
+// Collector removes the registrations of servers that have left, beside the
 // reconciles, when the members of a group have changed. What a killed operator
 // forgets it does when it sees the group again.
-type Sweeper struct {
+type Collector struct {
 	dial   func(pdGroup types.NamespacedName) (PD, error)
 	timing Timing
 
@@ -49,75 +49,75 @@ type Sweeper struct {
 	running map[types.NamespacedName]bool
 }
 
-// NewSweeper returns a Sweeper that has swept nothing yet.
-func NewSweeper(dial func(pdGroup types.NamespacedName) (PD, error), timing Timing) *Sweeper {
-	return &Sweeper{dial: dial, timing: timing, groups: map[types.NamespacedName]Group{}, running: map[types.NamespacedName]bool{}}
+// NewCollector returns a Collector that has seen no group yet.
+func NewCollector(dial func(pdGroup types.NamespacedName) (PD, error), timing Timing) *Collector {
+	return &Collector{dial: dial, timing: timing, groups: map[types.NamespacedName]Group{}, running: map[types.NamespacedName]bool{}}
 }
 
-// Sweep sweeps until ctx ends, unless the group was swept with the same members
-// before. It returns at once.
-func (s *Sweeper) Sweep(ctx context.Context, g Group) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if last, swept := s.groups[g.Name]; swept && last.hasSameMembers(g) {
+// Collect removes dead registrations beside the caller until ctx ends, unless it did so for
+// the group with the same members before. It returns at once.
+func (c *Collector) Collect(ctx context.Context, g Group) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last, collected := c.groups[g.Name]; collected && last.hasSameMembers(g) {
 		return
 	}
-	s.groups[g.Name] = g
-	if !s.running[g.Name] {
-		s.running[g.Name] = true
-		go s.run(ctx, g)
+	c.groups[g.Name] = g
+	if !c.running[g.Name] {
+		c.running[g.Name] = true
+		go c.run(ctx, g)
 	}
 }
 
 // Forget drops what is known of a group that is gone.
-func (s *Sweeper) Forget(group types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.groups, group)
+func (c *Collector) Forget(group types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.groups, group)
 }
 
-// run sweeps a group until its members are those that it was swept for.
-func (s *Sweeper) run(ctx context.Context, g Group) {
+// run collects for a group until its members are those that it has collected for.
+func (c *Collector) run(ctx context.Context, g Group) {
 	for {
-		answered := s.sweep(ctx, g)
-		s.mu.Lock()
-		next, wanted := s.groups[g.Name]
+		err := c.collectStale(ctx, g)
+		c.mu.Lock()
+		next, wanted := c.groups[g.Name]
 		if ctx.Err() != nil || !wanted || next.hasSameMembers(g) {
-			delete(s.running, g.Name)
-			if !answered {
+			delete(c.running, g.Name)
+			if err != nil {
 				// The group is reconciled when its PD is Ready again, and asks again.
-				delete(s.groups, g.Name)
+				delete(c.groups, g.Name)
 			}
-			s.mu.Unlock()
+			c.mu.Unlock()
 			return
 		}
-		s.mu.Unlock()
+		c.mu.Unlock()
 		g = next
 	}
 }
 
-// sweep looks at the registrations of a group until none is left of a server that
-// has gone, or its patience has ended. It reports whether PD answered in the end.
-func (s *Sweeper) sweep(ctx context.Context, g Group) bool {
+// collectStale looks at the registrations of a group until none is left of a server that
+// has gone, or the timeout has passed. It returns why PD did not answer in the end.
+func (c *Collector) collectStale(ctx context.Context, g Group) error {
 	var left []pd.Server
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, s.timing.Between, s.timing.Patience, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.timing.Call)
+	err := wait.PollUntilContextTimeout(ctx, c.timing.Between, c.timing.Timeout, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.timing.Call)
 		defer cancel()
-		left, last = s.removeDead(ctx, g, left)
+		left, last = c.removeDead(ctx, g, left)
 		return last == nil && len(left) == 0, nil
 	})
 	if err == nil || ctx.Err() != nil {
-		return true
+		return nil
 	}
 	log.FromContext(ctx).Info("registrations of TiDB servers that have left stay in PD's etcd", "group", g.Name, "servers", listAddresses(left), "reason", errors.Join(err, last).Error())
-	return last == nil
+	return last
 }
 
 // removeDead removes what was seen dead before and is so still, and returns what is left
 // of servers that the group does not have.
-func (s *Sweeper) removeDead(ctx context.Context, g Group, before []pd.Server) ([]pd.Server, error) {
-	client, err := s.dial(g.PD)
+func (c *Collector) removeDead(ctx context.Context, g Group, before []pd.Server) ([]pd.Server, error) {
+	client, err := c.dial(g.PD)
 	if err != nil {
 		return before, err
 	}

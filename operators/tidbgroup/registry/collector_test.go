@@ -43,23 +43,23 @@ func (l *listening) looked() int {
 	return l.looks
 }
 
-// sweeping returns a Sweeper of one PD.
-func sweeping(t *testing.T, patience time.Duration) (*registry.Sweeper, *listening) {
+// collecting returns a Collector for one PD.
+func collecting(t *testing.T, timeout time.Duration) (*registry.Collector, *listening) {
 	t.Helper()
 	l := &listening{PD: pdtest.New(pd.View{})}
-	return registry.NewSweeper(func(name types.NamespacedName) (registry.PD, error) {
+	return registry.NewCollector(func(name types.NamespacedName) (registry.PD, error) {
 		assert.Equal(t, pdName, name)
 		return l, nil
-	}, registry.Timing{Between: beat, Patience: patience, Call: time.Second}), l
+	}, registry.Timing{Between: beat, Timeout: timeout, Call: time.Second}), l
 }
 
 func TestDB19ServersThatHaveLeftAreForgotten(t *testing.T) {
-	s, l := sweeping(t, enough)
+	c, l := collecting(t, enough)
 	leaving := sql("db-2", 5)
 	leaving.Alive = true
 	stranger := pd.Server{Address: "10.0.0.7:4000", Revision: 1}
 	l.RegisterServers(sql("db-0", 3), leaving, stranger)
-	s.Sweep(t.Context(), having("db-0", "db-1"))
+	c.Collect(t.Context(), having("db-0", "db-1"))
 	require.Eventually(t, func() bool { return l.looked() > 3 }, enough, beat, "its lease may end soon")
 	left, err := l.PD.Servers(t.Context())
 	require.NoError(t, err)
@@ -74,53 +74,53 @@ func TestDB19ServersThatHaveLeftAreForgotten(t *testing.T) {
 }
 
 func TestDB19PDIsAskedOnceForTheSameMembers(t *testing.T) {
-	s, l := sweeping(t, enough)
+	c, l := collecting(t, enough)
 	l.RegisterServers(sql("db-0", 3))
-	s.Sweep(t.Context(), having("db-0"))
+	c.Collect(t.Context(), having("db-0"))
 	require.Eventually(t, func() bool { return l.looked() == 1 }, enough, beat)
 	for range 10 {
-		s.Sweep(t.Context(), having("db-0"))
+		c.Collect(t.Context(), having("db-0"))
 	}
-	s.Sweep(t.Context(), having("db-0", "db-1"))
+	c.Collect(t.Context(), having("db-0", "db-1"))
 	require.Eventually(t, func() bool { return l.looked() == 2 }, enough, beat, "the members have changed")
-	s.Forget(groupName)
-	s.Sweep(t.Context(), having("db-0", "db-1"))
+	c.Forget(groupName)
+	c.Collect(t.Context(), having("db-0", "db-1"))
 	require.Eventually(t, func() bool { return l.looked() == 3 }, enough, beat, "a new group of the same name")
 	assert.Never(t, func() bool { return l.looked() > 3 }, 20*beat, beat)
 }
 
-func TestDB19TheSweepGoesOnWhenPDAnswersAgain(t *testing.T) {
-	s, l := sweeping(t, enough)
+func TestDB19TheCollectorGoesOnWhenPDAnswersAgain(t *testing.T) {
+	c, l := collecting(t, enough)
 	l.Refuse(errors.New("no leader"))
 	l.RegisterServers(sql("db-7", 3))
-	s.Sweep(t.Context(), having())
+	c.Collect(t.Context(), having())
 	require.Eventually(t, func() bool { return l.looked() > 2 }, enough, beat)
 	l.Refuse(nil)
 	require.Eventually(t, func() bool { return len(l.Calls()) == 1 }, enough, beat)
 }
 
-func TestDB19APDThatWasSilentForTooLongIsAskedAgain(t *testing.T) {
-	s, l := sweeping(t, 4*beat)
+func TestDB19APDThatDidNotAnswerForTooLongIsAskedAgain(t *testing.T) {
+	c, l := collecting(t, 4*beat)
 	l.Refuse(errors.New("no leader"))
 	l.RegisterServers(sql("db-7", 3))
 	gaveUp := make(chan string, 1)
-	s.Sweep(log.IntoContext(t.Context(), funcr.New(func(_, args string) { gaveUp <- args }, funcr.Options{})), having())
+	c.Collect(log.IntoContext(t.Context(), funcr.New(func(_, args string) { gaveUp <- args }, funcr.Options{})), having())
 	select {
 	case <-gaveUp:
 	case <-time.After(enough):
 		t.Fatal("it goes on looking")
 	}
 	l.Refuse(nil)
-	require.Eventually(t, func() bool { s.Sweep(t.Context(), having()); return len(l.Calls()) == 1 }, enough, beat)
+	require.Eventually(t, func() bool { c.Collect(t.Context(), having()); return len(l.Calls()) == 1 }, enough, beat)
 }
 
-func TestDB19TheSweepGivesUpOnALivingServer(t *testing.T) {
-	s, l := sweeping(t, 4*beat)
+func TestDB19TheCollectorGivesUpOnALivingServer(t *testing.T) {
+	c, l := collecting(t, 4*beat)
 	lives := sql("db-7", 3)
 	lives.Alive = true
 	l.RegisterServers(lives)
 	said := make(chan string, 1)
-	s.Sweep(log.IntoContext(t.Context(), funcr.New(func(_, args string) { said <- args }, funcr.Options{})), having())
+	c.Collect(log.IntoContext(t.Context(), funcr.New(func(_, args string) { said <- args }, funcr.Options{})), having())
 	select {
 	case text := <-said:
 		assert.Contains(t, text, lives.Address)

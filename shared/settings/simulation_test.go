@@ -70,9 +70,9 @@ type process struct {
 	values map[string]string
 }
 
-// play is a group in memory, with members that read their files when they start
+// memberSimulation is a group in memory, with members that read their files when they start
 // and take items while they run.
-type play struct {
+type memberSimulation struct {
 	*grouptest.Simulation
 	t         assert.TestingT
 	own       *v1alpha1.TiDBGroup
@@ -91,11 +91,11 @@ type play struct {
 	beside    bool // what is begun ends when the test says so
 }
 
-func newPlay(t assert.TestingT, c config) *play {
+func newMemberSimulation(t assert.TestingT, c config) *memberSimulation {
 	own := &v1alpha1.TiDBGroup{}
 	own.Name, own.Namespace, own.UID, own.Generation = "db", "shop", "uid", 1
 	own.Spec.Replicas, own.Spec.PDGroup.Name = ptr.To(int32(2)), "pd"
-	p := &play{Simulation: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}, taken: map[string]bool{}, long: map[types.UID]bool{}}
+	p := &memberSimulation{Simulation: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}, taken: map[string]bool{}, long: map[types.UID]bool{}}
 	p.OnStop = func(pod grouptest.Pod, _ int) {
 		if !p.long[pod.UID] {
 			p.stopped = append(p.stopped, pod.Name)
@@ -107,12 +107,12 @@ func newPlay(t assert.TestingT, c config) *play {
 	return p
 }
 
-func (p *play) restartOperator() {
+func (p *memberSimulation) restartOperator() {
 	p.begun = nil
 	p.members = settings.NewMembers(table(), p, p.begin, func() time.Time { return p.Now })
 }
 
-func (p *play) begin(work func(context.Context)) {
+func (p *memberSimulation) begin(work func(context.Context)) {
 	if p.beside {
 		p.begun = append(p.begun, work)
 		return
@@ -123,7 +123,7 @@ func (p *play) begin(work func(context.Context)) {
 
 // wakesByEnding ends the piece of work at an index that was begun beside the reconciles, and
 // reports whether the group was woken up by it.
-func (p *play) wakesByEnding(at int) bool {
+func (p *memberSimulation) wakesByEnding(at int) bool {
 	work := p.begun[at]
 	p.begun = slices.Delete(p.begun, at, at+1)
 	work(context.Background())
@@ -131,14 +131,14 @@ func (p *play) wakesByEnding(at int) bool {
 }
 
 // endAll ends all of them.
-func (p *play) endAll() {
+func (p *memberSimulation) endAll() {
 	for len(p.begun) > 0 {
 		p.wakesByEnding(0)
 	}
 }
 
 // wasWoken reports whether the group was woken up.
-func (p *play) wasWoken() bool {
+func (p *memberSimulation) wasWoken() bool {
 	select {
 	case e := <-p.members.Answers():
 		assert.Equal(p.t, p.own.Name, e.Object.GetName())
@@ -149,7 +149,7 @@ func (p *play) wasWoken() bool {
 }
 
 // Show implements settings.API.
-func (p *play) Show(_ context.Context, host string) (map[string]any, error) {
+func (p *memberSimulation) Show(_ context.Context, host string) (map[string]any, error) {
 	run := p.processes[host]
 	if p.down || run == nil {
 		return nil, errors.New("connection refused")
@@ -167,7 +167,7 @@ func (p *play) Show(_ context.Context, host string) (map[string]any, error) {
 }
 
 // Take implements settings.API: all items or none, or halfway.
-func (p *play) Take(_ context.Context, host string, items map[string]string) (string, error) {
+func (p *memberSimulation) Take(_ context.Context, host string, items map[string]string) (string, error) {
 	run := p.processes[host]
 	if p.down || run == nil {
 		return "", errors.New("connection refused")
@@ -192,7 +192,7 @@ func (p *play) Take(_ context.Context, host string, items map[string]string) (st
 	return "", p.unheard()
 }
 
-func (p *play) unheard() error {
+func (p *memberSimulation) unheard() error {
 	if p.deaf {
 		return errors.New("the connection was closed")
 	}
@@ -200,7 +200,7 @@ func (p *play) unheard() error {
 }
 
 // render is what an operator makes of the spec.
-func (p *play) render() (corev1.PodTemplateSpec, error) {
+func (p *memberSimulation) render() (corev1.PodTemplateSpec, error) {
 	name, err := rollout.ConfigMapName(p.own.Name, p.config.files())
 	out := corev1.PodTemplateSpec{}
 	out.Spec.Containers = []corev1.Container{{Name: "db", Image: "db:" + p.own.Spec.Version}}
@@ -209,10 +209,10 @@ func (p *play) render() (corev1.PodTemplateSpec, error) {
 }
 
 // reconcile is one reconcile of the group's operator, from what it saw.
-func (p *play) reconcile(seen observation.Snapshot) planning.Plan {
+func (p *memberSimulation) reconcile(seen observation.Snapshot) planning.Plan {
 	seen.Running, seen.RunningPending = p.members.Observe(p.own, seen.Instances)
 	if seen.RunningPending {
-		return planning.Plan{Outcome: step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "pending")}
+		return planning.Plan{Outcome: step.Wait("status port", settings.FirstAnswerTimeout, v1alpha1.ReasonConfigPending, "pending")}
 	}
 	judge := settings.Judge{Table: table(), Group: p.own, Policy: p.policy, Running: seen.Running, Now: p.Now}
 	template, err := p.render()
@@ -233,7 +233,7 @@ func (p *play) reconcile(seen observation.Snapshot) planning.Plan {
 // giveUp notes the pods that a plan lets go because their members have been down
 // for two minutes, as far as their Instances say: they are no longer waited for,
 // and may come back before they are stopped.
-func (p *play) giveUp(plan planning.Plan) {
+func (p *memberSimulation) giveUp(plan planning.Plan) {
 	for _, c := range plan.Instances {
 		if c.Live == nil || c.Stops || c.Live.Spec.Revision == c.Desired.Spec.Revision {
 			continue
@@ -246,7 +246,7 @@ func (p *play) giveUp(plan planning.Plan) {
 }
 
 // configOf returns what the files of a pod say.
-func (p *play) configOf(pod grouptest.Pod) (text string, known bool) {
+func (p *memberSimulation) configOf(pod grouptest.Pod) (text string, known bool) {
 	for _, object := range p.Snapshot().Revisions {
 		r, err := revision.Decode(object)
 		assert.NoError(p.t, err)
@@ -258,7 +258,7 @@ func (p *play) configOf(pod grouptest.Pod) (text string, known bool) {
 }
 
 // boot lets a pod's process start with its file, if it can.
-func (p *play) boot(name string) {
+func (p *memberSimulation) boot(name string) {
 	at := slices.IndexFunc(p.Instances(), func(i *v1alpha1.Instance) bool { return i.Name == name })
 	pod := p.Pod(name)
 	if at < 0 || pod.UID == "" {
@@ -284,7 +284,7 @@ func (p *play) boot(name string) {
 }
 
 // advance lets instance operators and pods do what they can.
-func (p *play) advance() {
+func (p *memberSimulation) advance() {
 	for range 3 {
 		for _, name := range p.Names() {
 			p.Operate(name)
@@ -294,7 +294,7 @@ func (p *play) advance() {
 	}
 }
 
-func (p *play) converge() {
+func (p *memberSimulation) converge() {
 	for range 60 {
 		p.Now = p.Now.Add(15 * time.Second)
 		plan := p.reconcile(p.Snapshot())
@@ -309,7 +309,7 @@ func (p *play) converge() {
 }
 
 // check is content when every member runs with what the spec says.
-func (p *play) check() {
+func (p *memberSimulation) check() {
 	for host, run := range p.processes {
 		for _, key := range keys() {
 			assert.Equal(p.t, p.config[key], run.values[key], "%s of %s", key, host)
@@ -347,20 +347,20 @@ func (c calm) Allows(d component.Disruption) verdict.Verdict {
 	return verdict.Refuse("no other one serves")
 }
 
-func (p *play) edit(change func()) {
+func (p *memberSimulation) edit(change func()) {
 	change()
 	p.own.Generation++
 }
 
 // with returns the configuration with another value.
-func (p *play) with(key, value string) config {
+func (p *memberSimulation) with(key, value string) config {
 	out := maps.Clone(p.config)
 	out[key] = value
 	return out
 }
 
-func online(t assert.TestingT, c config) *play {
-	p := newPlay(t, c)
+func online(t assert.TestingT, c config) *memberSimulation {
+	p := newMemberSimulation(t, c)
 	p.edit(func() { p.policy = v1alpha1.ConfigOnline })
 	p.converge()
 	return p
@@ -461,7 +461,7 @@ func TestAMemberThatCannotBeAskedIsNamed(t *testing.T) {
 }
 
 func TestABadFileOfAMemberThatDoesNotStartIsFixedByARestart(t *testing.T) {
-	p := newPlay(t, config{"a": "1"})
+	p := newMemberSimulation(t, config{"a": "1"})
 	p.edit(func() { p.config = config{"a": bad} }) // by a restart
 	for range 5 {
 		p.Now = p.Now.Add(time.Minute)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// tick is how often patience looks at the clock.
+// tick is how often a running timeout looks at the clock.
 const tick = 100 * time.Millisecond
 
 // withRunningTimeout returns a context that ends, with a cause, when so much time has
