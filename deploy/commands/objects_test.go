@@ -157,7 +157,7 @@ kind: Instance
 metadata:
   name: %[1]s-%[4]d
   labels: {groups.tidb.dev/group: %[1]s, app.kubernetes.io/instance: %[3]s-pd}
-  annotations: {groups.tidb.dev/missed: "2026-01-02T03:04:05Z"}
+  annotations: {groups.tidb.dev/failed-over: "2026-01-02T03:04:05Z"}
   finalizers: [groups.tidb.dev/member]
 spec: {group: {kind: %[2]s, name: %[1]s}, slot: %[4]d, revision: r1, podTemplate: {spec: {containers: []}}}
 `, group, kind, cluster, slot))

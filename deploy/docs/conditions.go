@@ -33,7 +33,11 @@ object that is waited for and who must act. [Troubleshooting](troubleshooting.md
 		})
 		fmt.Fprintf(&b, "\n## %s\n\n", kind)
 		if len(own) == 0 {
-			b.WriteString("Only the conditions of every kind, mirrored from its groups.\n")
+			mirrored := ""
+			if kind == v1alpha1.KindTidbCluster {
+				mirrored = ", mirrored from its groups"
+			}
+			fmt.Fprintf(&b, "Only the conditions of every kind%s.\n", mirrored)
 			continue
 		}
 		b.WriteString("Beside the conditions of every kind:\n\n")

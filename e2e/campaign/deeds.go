@@ -202,7 +202,7 @@ func annotationsEverywhere(ctx context.Context, t *tenancy) error {
 	for _, key := range []string{
 		v1alpha1.AnnotationTemplate, v1alpha1.AnnotationRendering, v1alpha1.AnnotationApplied, v1alpha1.AnnotationRetired, v1alpha1.AnnotationExpires,
 		v1alpha1.AnnotationMadeBy, v1alpha1.AnnotationAdopt, v1alpha1.AnnotationRestart, v1alpha1.AnnotationRemoveFirst, v1alpha1.AnnotationReplace,
-		v1alpha1.AnnotationRebalance, v1alpha1.AnnotationEvictLeaders, v1alpha1.AnnotationStopAnyway, v1alpha1.AnnotationSurge, v1alpha1.AnnotationMissed,
+		v1alpha1.AnnotationRebalance, v1alpha1.AnnotationEvictLeaders, v1alpha1.AnnotationStopAnyway, v1alpha1.AnnotationSurge, v1alpha1.AnnotationFailedOver,
 		v1alpha1.AnnotationRecoverQuorum, v1alpha1.AnnotationAllowRemoval, v1alpha1.AnnotationAppliedConfig, v1alpha1.AnnotationMadeFrom, v1alpha1.AnnotationHolder,
 	} {
 		for _, object := range t.mine() {

@@ -33,14 +33,14 @@ func (s Secrets) DescribeExpiry(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time
 		first = c.NotAfter
 		edit := fmt.Sprintf("kubectl -n %s edit secret %s", g.GetNamespace(), one.Name)
 		if one.Made {
-			told = fmt.Sprintf("Secret %s, key %s: it expires at %s, or what has signed it, and was not renewed: %s", one.Name, v1alpha1.TLSKeyCert, formatTime(first), cmp.Or(one.Said, describeIssuer(g, pd, one)))
+			told = fmt.Sprintf("Secret %s, key %s: it or its CA expires at %s, and it was not renewed: %s", one.Name, v1alpha1.TLSKeyCert, formatTime(first), cmp.Or(one.Said, describeIssuer(g, pd, one)))
 			continue
 		}
 		if c == pair.leaf {
 			told = fmt.Sprintf("Secret %s, key %s: it expires at %s: renew it: %s", one.Name, v1alpha1.TLSKeyCert, formatTime(first), edit)
 			continue
 		}
-		told = fmt.Sprintf("Secret %s, key %s: the CA of it expires at %s: renew the CA with the key that it has, so that all of its certificates stay good: %s", one.Name, v1alpha1.TLSKeyCert, formatTime(first), edit)
+		told = fmt.Sprintf("Secret %s, key %s: its CA expires at %s: renew the CA with the same key, so that its certificates stay valid: %s", one.Name, v1alpha1.TLSKeyCert, formatTime(first), edit)
 	}
 	return told
 }

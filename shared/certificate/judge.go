@@ -170,9 +170,9 @@ func compareTLS(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
 	wanted, edit := v1alpha1.SpecScheme(g), origin.OfGroup(g)
 	switch {
 	case wanted != v1alpha1.SpecScheme(pd):
-		told := "has none, so that PD would not be understood: leave it out here, or add it to all groups of the cluster"
+		told := "has none, so this group cannot connect to PD: leave it out here, or add it to all groups of the cluster"
 		if pd.Spec.TLS != nil {
-			told = "has it, so that PD would not be understood: add it here, or remove it from all groups of the cluster"
+			told = "has it, so this group cannot connect to PD: add it here, or remove it from all groups of the cluster"
 		}
 		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: PDGroup %s %s, with suspended: true in the same edit (docs/tasks/tls.md): %s", pd.Name, told, edit.Edit()))
 	case wanted != v1alpha1.PDScheme(pd) && !g.GetComponentSpec().Suspended:
@@ -236,7 +236,7 @@ func (s Secrets) findUntrusted(pairs map[string]Pair, now time.Time) (Secret, er
 	}
 	for _, pair := range [][2]Secret{{s.Member, s.Client}, {s.Client, s.Member}} {
 		if err := pairs[pair[0].Name].SignedBy(pairs[pair[1].Name].CA, now); err != nil {
-			return pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so that they would not know each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, describeVerifyError(err))
+			return pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so they would not trust each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, describeVerifyError(err))
 		}
 	}
 	return Secret{}, nil

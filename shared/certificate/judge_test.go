@@ -201,11 +201,11 @@ func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 		"neither":                    {tidbGroup(nil), plain, ""},
 		"no PDGroup to compare with": {tidbGroup(nil), nil, ""},
 		"itself":                     {plain, plain, ""},
-		"the group alone":            {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: leave it out here"},
+		"the group alone":            {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so this group cannot connect to PD: leave it out here"},
 		"PD runs without it still":   {tidbGroup(&v1alpha1.TiDBTLS{}), scheme(pdGroup(&v1alpha1.PDTLS{}), v1alpha1.SchemeHTTP), "spec.tls: it was changed, and pods of PDGroup basic-pd that were started before still run: set spec.suspended to true"},
 		"PD runs with it still":      {tidbGroup(nil), scheme(pdGroup(nil), v1alpha1.SchemeHTTPS), "spec.tls: it was changed"},
 		"on its way":                 {suspended(tidbGroup(nil)), scheme(pdGroup(nil), v1alpha1.SchemeHTTPS), ""},
-		"the PDGroup alone":          {tidbGroup(nil), secured, "spec.tls: PDGroup basic-pd has it, so that PD would not be understood: add it here"},
+		"the PDGroup alone":          {tidbGroup(nil), secured, "spec.tls: PDGroup basic-pd has it, so this group cannot connect to PD: add it here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := SecretsFor(c.group, c.pd).Judge(c.group, c.pd, nil, now)
@@ -269,7 +269,7 @@ func TestSEC01AnExpiryIsReportedInTheLastTenthOfTheLifetime(t *testing.T) {
 		"the first of both": {pki.Leaf{From: now.Add(-99 * time.Hour), Until: now.Add(2 * time.Hour)}, pki.Leaf{From: now.Add(-99 * time.Hour), Until: now.Add(time.Hour)}, now, "Secret basic-cluster-client-secret, key tls.crt: it expires at 2026-11-26T13:00:00Z"},
 		"a month of years":  {pki.Leaf{From: now.AddDate(-90, 0, 0), Until: now.AddDate(10, 0, 0)}, pki.Leaf{}, now, ""},
 		"the CA": {pki.Leaf{From: now.AddDate(-90, 0, 0), Until: now.AddDate(10, 0, 0)}, pki.Leaf{From: now, Until: now.AddDate(1, 0, 0)}, now.AddDate(0, 0, 8),
-			"key tls.crt: the CA of it expires at 2026-12-05T12:00:00Z: renew the CA with the key that it has"},
+			"key tls.crt: its CA expires at 2026-12-05T12:00:00Z: renew the CA with the same key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := SecretsFor(pd, pd)

@@ -47,7 +47,7 @@ func continueDisruption(task planner, holder *v1alpha1.Instance, work []componen
 	safe, back := task.Rendering.Component.Allows(d), comesBack(task.Group, task.Snapshot, d)
 	if !safe.IsAllowed() && back.IsAllowed() && member.IsStopPending(holder) {
 		// By an earlier permission its pod may be stopped at any moment, so no other may.
-		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s keeps the Lease until its pod is what its spec asks for now, and is not disrupted for the new reason (%s) before: %s", holder.Name, d.Why, safe.Reason()))
+		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s keeps the Lease: its current restart must finish before the next disruption (%s): %s", holder.Name, d.Why, safe.Reason()))
 	}
 	if may := verdict.RequireAll(back, inTurn(task.Group, task.Snapshot, task.Rendering, d), safe); !may.IsAllowed() {
 		return releaseUnsafe(task.Result, d, may.Reason())
@@ -94,7 +94,7 @@ func waitForTransient(task planner, d component.Disruption, reason string) step.
 // members that are removed.
 func finishDisruption(task planner, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if _, leaves := leaving.Candidates[holder.Name]; leaves {
-		return releaseLease(task.Result, work, holder, "it goes on leaving without it")
+		return releaseLease(task.Result, work, holder, "it keeps draining without the Lease")
 	}
 	if holder.DeletionTimestamp != nil && !member.HasMemberFinalizer(holder) {
 		if member.IsDrained(holder) {
@@ -167,7 +167,7 @@ func releaseWhileSuspended(task planner) {
 func releaseLease(plan *Result, work []component.Disruption, holder *v1alpha1.Instance, why string) step.Outcome {
 	plan.Lease = planning.LeaseChange{Release: true, Why: why}
 	if len(work) > 0 {
-		return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is done, and others are next", holder.Name))
+		return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is done; the next member follows", holder.Name))
 	}
 	return step.Done()
 }

@@ -96,7 +96,7 @@ func applyInstances(ctx context.Context, env operator.Env, g v1alpha1.Group, s o
 	tellCreated(env, g, plan.Instances, results)
 	if at := slices.IndexFunc(taken, func(claim string) bool { return claim != "" }); at >= 0 {
 		return step.Wait("PersistentVolumeClaim", time.Second, v1alpha1.ReasonCreating,
-			fmt.Sprintf("Instance %s is not created, because claim %s belongs to a member that has left: another slot is taken as soon as the operator sees that", plan.Instances[at].Desired.Name, taken[at])), o
+			fmt.Sprintf("Instance %s is not created, because claim %s belongs to a member that has left: the next free slot is used in a moment", plan.Instances[at].Desired.Name, taken[at])), o
 	}
 	if at := slices.IndexFunc(results, func(r apply.Result) bool { return r == apply.Created || r == apply.Updated }); at >= 0 && plan.Outcome.Kind == step.KindDone {
 		// The plan was made from the Instances' status of their old specs.

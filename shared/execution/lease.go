@@ -68,7 +68,7 @@ func releaseLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s obs
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "DisruptionEnded", "Release", "Disruption of %s has ended: %s", s.Lease.Holder, change.Why)
+	env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "DisruptionEnded", "Release", "Released the disruption Lease of %s: %s", s.Lease.Holder, change.Why)
 	return step.Done()
 }
 

@@ -90,7 +90,7 @@ func Evict(c storestate.State, d component.Disruption, begun time.Time) componen
 	left := begun.Add(c.EvictTimeout).Sub(c.Snapshot.Now)
 	if left <= 0 {
 		return component.Preparation{Ready: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonEvictionTimedOut,
-			fmt.Sprintf("store %s of Instance %s still had leaders after %s and goes on with them: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why))}
+			fmt.Sprintf("store %s of Instance %s still has leaders after %s and is stopped with them: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why))}
 	}
 	p := storestate.WaitForPD(v1alpha1.ReasonPreparing, "store %s of Instance %s gives its leaders away, for %s at most: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why)
 	p.Wait.After = min(storestate.LookSoon, left)
@@ -157,7 +157,7 @@ func Restore(c storestate.State, i *v1alpha1.Instance, held lease.State) compone
 	if left <= 0 {
 		return p
 	}
-	p = storestate.WaitForPD(v1alpha1.ReasonRecovering, "store %s of Instance %s gets its leaders back, of which it had %d, for %s at most", m.Store.ID, i.Name, held.Leaders, timeout)
+	p = storestate.WaitForPD(v1alpha1.ReasonRecovering, "store %s of Instance %s is getting its %d leaders back; waiting at most %s", m.Store.ID, i.Name, held.Leaders, timeout)
 	p.Wait.After = min(storestate.LookSoon, left)
 	return p
 }

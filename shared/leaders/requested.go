@@ -39,7 +39,7 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 		wait(storestate.LookLater, "Instance %s must have no leaders (annotation %s): PD lists no store at %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Address)
 	case c.Snapshot.HolderLost && c.Snapshot.Lease.NamesInstance(i.Name):
 		// PD is ordered to drop all that was begun with its predecessor of the same name.
-		wait(storestate.LookLater, "store %s of Instance %s must have no leaders (annotation %s) once what was begun with its predecessor has been undone", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
+		wait(storestate.LookLater, "store %s of Instance %s must have no leaders (annotation %s) once the preparation of its previous Instance has been undone", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
 	case HaveLeft(c, i):
 		out.Done = true
 	case m.Store.State != pd.StateUp:
@@ -48,11 +48,11 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 		wait(storestate.LookSoon, "store %s of Instance %s gives its leaders away (annotation %s) and has %s left", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, storestate.RoundCount(m.Store.Leaders))
 	case !isAnotherLeader(c, m):
 		out.Blocked = true
-		wait(storestate.LookLater, "store %s of Instance %s goes on leading (annotation %s): no other TiKV store that is Up may lead; let another one, or this one: %s",
+		wait(storestate.LookLater, "store %s of Instance %s keeps its leaders (annotation %s): no other TiKV store that is Up may lead; let another store lead, or cancel: %s",
 			m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, withdrawCommand(i))
 	case len(leaderless) > 0:
 		out.Blocked = true
-		wait(storestate.LookLater, "store %s of Instance %s goes on leading (annotation %s): PD keeps %d replicas of a region, and all that could lead one while another store restarts may be among those that lead nothing already (%s); let one of those, or this one: %s",
+		wait(storestate.LookLater, "store %s of Instance %s keeps its leaders (annotation %s): PD keeps %d replicas of a region, and too many stores are leaderless already (%s); let one of them lead, or cancel: %s",
 			m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, c.Snapshot.PD.MaxReplicas, storestate.ListIDs(leaderless), withdrawCommand(i))
 	default:
 		out.Marked = true

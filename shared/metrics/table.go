@@ -52,7 +52,7 @@ func Table() []Metric {
 		{condition, "gauge", objectLabels("condition", "status", "reason"), "1 for the status and reason that a condition of an object has.", "all"},
 		{unconverged, "gauge", objectLabels(), "For how many seconds the object has not been UpToDate; 0 if it is.", "all"},
 		{members, "gauge", objectLabels("state"), "Members of a group by state: desired, existing, ready, updated (at the revision that the spec asks for).", "of groups"},
-		{memberState, "gauge", objectLabels("member", "state"), "1 for the state in which the database has a member of a group: of PD Leader, Follower, Removed; of a store Up, Disconnected, Down, Offline, Tombstone; of TiDB Serving, Starting.", "of groups"},
+		{memberState, "gauge", objectLabels("member", "state"), "1 for the state in which the database has a member of a group: of PD Leader, Follower, Removed; of a store Up, Disconnected, Down, Offline, Tombstone; of the others Serving, Starting.", "of groups"},
 		{regionsLeft, "gauge", objectLabels("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", stores},
 		{disruption, "gauge", objectLabels("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while no member has it.", "pdgroup"},
 		{claimDays, "gauge", objectLabels("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},

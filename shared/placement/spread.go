@@ -99,18 +99,18 @@ func describeNoGain(c storestate.State, members, before []place, added *v1alpha1
 	i := c.Snapshot.Instance(leaver.name)
 	if slices.Compare(measureImbalance(after, len(labels)), measureImbalance(before, len(labels))) < 0 {
 		if may := CanDoWithout(c, i); !may.IsAllowed() {
-			return verdict.NewReasonf("Instance %s was added so that Instance %s may leave, which may not: %s", added.Name, leaver.name, may.Reason())
+			return verdict.NewReasonf("Instance %s was added so that Instance %s can leave, but that one must stay: %s", added.Name, leaver.name, may.Reason())
 		}
 		return verdict.Reason{}
 	}
 	if member.IsRemovedFirst(i) {
-		return verdict.NewReasonf("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
+		return verdict.NewReasonf("Instance %s was added so that another one can leave, but its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
 			added.Name, v1alpha1.AnnotationRemoveFirst, leaver.name, i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 	}
 	where := members[slices.IndexFunc(members, func(m place) bool { return m.name == added.Name })].places
 	key := labels[len(labels)-1]
-	return verdict.NewReasonf("Instance %s was added so that another one may leave, and came to %s, where it does not help: make room in the emptiest %s, spread the pods with topologySpreadConstraints by %s, "+
-		"and remove the one that has come: kubectl -n %s delete instance %s",
+	return verdict.NewReasonf("Instance %s was added so that another one can leave, but was scheduled to %s, where it does not help: make room in the emptiest %s, spread the pods with topologySpreadConstraints by %s, "+
+		"and remove the added one: kubectl -n %s delete instance %s",
 		added.Name, DescribePlace(labels, where), key, topology.NodeLabel(key), c.Group.GetNamespace(), added.Name)
 }
 

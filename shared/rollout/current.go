@@ -60,7 +60,7 @@ func HoldForStart(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 	if member.IsUnreachable(d.Instance) && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != revision {
 		// Another revision does not help it, and nothing can be seen of how it does with one.
 		if hold.Kind == step.KindDone && IsCanaryLimited(g, revision) {
-			return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): its node does not answer, and it is none of those that spec.disruption.updateAtMost asks for", d.Instance.Name, d.Why))
+			return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): its node does not answer, and it does not count for spec.disruption.updateAtMost", d.Instance.Name, d.Why))
 		}
 		return hold
 	}

@@ -64,7 +64,7 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 		case leaves, r.Spread.Unneeded:
 			return 0, false, none
 		case busy:
-			return 1, true, wait("Instance " + added.Name + " has come so that another one may leave a fuller place, when all are Ready")
+			return 1, true, wait("Instance " + added.Name + " was added; a member leaves the fullest place when all are Ready")
 		case r.Spread.Unknown.IsGiven():
 			return 1, true, wait(r.Spread.Unknown.Text())
 		case r.Spread.NoGain.IsGiven():
@@ -83,5 +83,5 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	if hold := rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: living[0].Live, Verb: member.Remove, Why: r.Spread.Uneven.Text()}, revision); hold.Kind != step.KindDone {
 		return 0, false, hold
 	}
-	return 1, false, wait(r.Spread.Uneven.Text() + ": one more is made, and then one leaves the fullest")
+	return 1, false, wait(r.Spread.Uneven.Text() + ": a member is added, then one leaves the fullest place")
 }

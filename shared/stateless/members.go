@@ -86,7 +86,7 @@ func (Members) NeedsLease(component.Disruption) bool { return false }
 // started again finds what it needs. One that was ordered to leave is not counted on.
 func (c Members) Allows(d component.Disruption) verdict.Verdict {
 	if !c.Open.Open {
-		return verdict.Refuse("a server that starts now would not serve: " + c.Open.Message)
+		return verdict.Refuse("a member that starts now would not serve: " + c.Open.Message)
 	}
 	serving, needed := 0, int(c.Group.GetReplicas())
 	for _, i := range c.Seen {
@@ -98,7 +98,7 @@ func (c Members) Allows(d component.Disruption) verdict.Verdict {
 		needed = max(needed-1, 0)
 	}
 	if serving < needed {
-		return verdict.Refusef("%d other servers serve, %d have to: kubectl -n %s get instances", serving, needed, c.Group.GetNamespace())
+		return verdict.Refusef("%d other members serve, %d are needed: kubectl -n %s get instances", serving, needed, c.Group.GetNamespace())
 	}
 	return verdict.Allow()
 }

@@ -24,9 +24,9 @@ func Report(g v1alpha1.Group, instances []*v1alpha1.Instance, drained map[string
 		set := conditions.NewMember(i.Status.Conditions, now)
 		switch {
 		case drained[i.Name]:
-			set.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "nothing depends on the server: it drains its connections as it stops")
+			set.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "no other member depends on it: it drains as it stops")
 		case meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionDrained) != nil:
-			set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the server stays")
+			set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the member stays")
 		}
 		state := v1alpha1.MemberStarting
 		if c := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady); c != nil && c.Status == "True" {

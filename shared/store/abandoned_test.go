@@ -23,7 +23,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 	hot := func(n, state string) pd.Store {
 		return pd.Store{ID: "9" + n, Address: "hot-" + n + ".hot-peer.ns.svc:20160", State: state, Regions: 1}
 	}
-	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: recreate group hot, which takes over its claims, and scale it to 0 to remove it; if its claims are gone for good: see delete.md"
+	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: recreate group hot, which takes over its claims, and scale it to 0 to remove it; if its claims are gone for good: see docs/tasks/delete.md"
 	for name, c := range map[string]struct {
 		stores []pd.Store
 		change func(*observation.Snapshot)

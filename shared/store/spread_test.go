@@ -95,7 +95,7 @@ func TestKV19AnUnevenSpreadOverZonesIsFound(t *testing.T) {
 		"a store has it not":         {zones: []string{"a", "a", ""}, unknown: "Instance kv-2 does not have all of the labels zone"},
 		"PD does not answer":         {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { s.PD.Members = nil }, unknown: "no quorum"},
 		"one was added":              {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }},
-		"it came where it is":        {zones: []string{"a", "a", "b", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, uneven: "zone a has 3", fruitless: "Instance kv-3 was added so that another one may leave, and came to zone a, where it does not help"},
+		"it came where it is":        {zones: []string{"a", "a", "b", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, uneven: "zone a has 3", fruitless: "Instance kv-3 was added so that another one can leave, but was scheduled to zone a, where it does not help"},
 		"without it they lie evenly": {zones: []string{"a", "b", "c", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, fruitless: "does not help"},
 		"it has no place yet":        {zones: []string{"a", "b", "c", ""}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, unknown: "Instance kv-3"},
 		"a user has named another one": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
@@ -105,7 +105,7 @@ func TestKV19AnUnevenSpreadOverZonesIsFound(t *testing.T) {
 		"who would leave is needed": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			added(s)
 			s.PD.MaxReplicas = 4
-		}, fruitless: "may leave, which may not: 3 TiKV stores would stay Up"},
+		}, fruitless: "can leave, but that one must stay: 3 TiKV stores would stay Up"},
 		"it helps though it came elsewhere": {zones: []string{"a", "a", "a", "a", "b", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) },
 			uneven: "zone a has 4 stores of the group, zone c has 0"},
 	} {

@@ -104,7 +104,7 @@ const outageDeadline = time.Minute
 
 // DescribeLeftBehind names an abandoned store and what a user may do.
 func DescribeLeftBehind(store pd.Store) string {
-	return fmt.Sprintf("store %s (%s) does not run and its group is gone: recreate group %s, which takes over its claims, and scale it to 0 to remove it; if its claims are gone for good: see delete.md",
+	return fmt.Sprintf("store %s (%s) does not run and its group is gone: recreate group %s, which takes over its claims, and scale it to 0 to remove it; if its claims are gone for good: see docs/tasks/delete.md",
 		store.ID, PodName(store), GroupNameOf(store))
 }
 

@@ -120,7 +120,8 @@ type ComponentSpec struct {
 	// +optional
 	SecurityContext *runtime.RawExtension `json:"securityContext,omitempty"`
 	// TerminationGracePeriodSeconds of the pods, in seconds. Default: PD 30,
-	// TiKV 120, TiFlash 60, TiDB shutdown.delaySeconds + drainSeconds + 20.
+	// TiKV 120, TiFlash 60, TiDB shutdown.delaySeconds + drainSeconds + 20, TiProxy
+	// shutdown.delaySeconds + drainSeconds + closeSeconds + 5, TiCDC drainSeconds + 30.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
@@ -191,7 +192,7 @@ type LocalReference struct {
 }
 
 // Resources are the requests and limits of a container. They are applied as a whole:
-// server-side apply makes null of a map whose last item is taken away.
+// server-side apply sets a map to null when its last item is removed.
 // +structType=atomic
 type Resources struct {
 	// Requests by resource name (cpu, memory, ...).
@@ -435,8 +436,8 @@ type IPFamilies struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || self.ports.all(p, !has(p.port) || self.ports.filter(q, has(q.port) && q.port == p.port).size() == 1)",message="ports[].port must differ from each other"
 type ServiceSpec struct {
 	IPFamilies `json:",inline"`
-	// Closed has the Service lead no client anywhere: it keeps its name and its addresses,
-	// and selects no pod. The components reach each other all the same, and so does a
+	// Closed keeps all clients out: the Service keeps its name and its addresses, and
+	// selects no pod. The components reach each other all the same, and so does a
 	// Restore; Backups and spec.sql wait. Connections that are there stay. Not of PD, which
 	// is reached by its Service. Default: false.
 	// +optional
@@ -456,8 +457,8 @@ type ServiceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('groups.tidb.dev/') && !k.startsWith('app.kubernetes.io/'))",message="labels may not begin with groups.tidb.dev/ or app.kubernetes.io/: these belong to the operators; choose another prefix"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Ports overrides the port or node port of the named ports (PD: client;
-	// TiDB: mysql, status).
+	// Ports overrides the port or node port of the named ports (PD: client; TiDB and
+	// TiProxy: mysql, status).
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=map
 	// +listMapKey=name

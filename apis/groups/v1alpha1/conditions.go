@@ -126,7 +126,7 @@ const (
 	ReasonDependenciesReady   = "DependenciesReady"
 	ReasonInvalidSpec         = "InvalidSpec"
 	// ReasonCertificateInvalid: a Secret with a certificate that spec.tls asks for is
-	// missing, may not be read, or would not do. Set by the operators of groups.
+	// missing, may not be read, or is not usable. Set by the operators of groups.
 	ReasonCertificateInvalid = "CertificateInvalid"
 	// ReasonWaitingForCertificate: a Secret with a certificate is being made by the issuer or
 	// the CA that spec.tls of the PDGroup names. Set by the operators of groups.

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Disruption says when members that serve may be stopped on purpose: restarted,
 // moved or removed. Members that do not serve may always be replaced. It is applied
-// as a whole: server-side apply makes null of a map whose last item is taken away,
+// as a whole: server-side apply sets a map to null when its last item is removed,
 // and {paused: false} is empty when it is encoded.
 // +structType=atomic
 type Disruption struct {

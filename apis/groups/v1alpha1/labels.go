@@ -116,7 +116,7 @@ const (
 	AnnotationRebalance = LabelPrefix + "rebalance"
 	// AnnotationEvictLeaders is set by a user on an Instance of TiKV or PD whose
 	// member must have no leaders, and goes on running, for as long as it stands. Any
-	// value will do, none as well.
+	// value will do, or none.
 	AnnotationEvictLeaders = LabelPrefix + "evict-leaders"
 	// AnnotationLeadersEvicted is set by a group's operator on an Instance whose
 	// member has come to lead nothing, as AnnotationEvictLeaders asks: its value, or
@@ -136,10 +136,10 @@ const (
 	// spec.replicas that let others be restarted without being missed, until the
 	// last of those is back.
 	AnnotationSurge = LabelPrefix + "surge"
-	// AnnotationMissed is set by a TiDBGroup's operator on the Instances that
+	// AnnotationFailedOver is set by a TiDBGroup's operator on the Instances that
 	// spec.failover has another server stand in for, until they have served again for
-	// as long as they had to be missed.
-	AnnotationMissed = LabelPrefix + "missed"
+	// spec.failover.after.
+	AnnotationFailedOver = LabelPrefix + "failed-over"
 	// AnnotationRecoverQuorum is set by a user on a PDGroup whose PD has lost the
 	// data of a majority for good: <Instance>/<cluster ID> names the member that PD
 	// is rebuilt from and, so that it is never given by mistake, the cluster. Each

@@ -391,7 +391,8 @@ const (
 
 // TiDBUpgrade is an upgrade that TiDB is notified of, so that it holds the users' DDL
 // back while its servers run different versions. It is recorded before the first
-// server is restarted, and removed when TiDB has taken the word that it is over.
+// server is restarted, and removed when TiDB has accepted the notification that it is
+// over.
 type TiDBUpgrade struct {
 	// From is the version that all servers ran.
 	From string `json:"from"`
@@ -408,11 +409,12 @@ type TiDBUpgrade struct {
 type UpgradeState string
 
 const (
-	// UpgradeStarting says that no server is restarted before TiDB has taken the word.
+	// UpgradeStarting says that no server is restarted before TiDB has accepted the
+	// notification that the upgrade begins.
 	UpgradeStarting UpgradeState = "Starting"
-	// UpgradeStarted says that TiDB has taken it.
+	// UpgradeStarted says that TiDB has accepted it.
 	UpgradeStarted UpgradeState = "Started"
-	// UpgradeUnannounced says that TiDB did not take it for too long. The servers
+	// UpgradeUnannounced says that TiDB did not accept it for too long. The servers
 	// are restarted all the same.
 	UpgradeUnannounced UpgradeState = "Unannounced"
 )

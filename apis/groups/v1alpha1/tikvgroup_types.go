@@ -73,7 +73,7 @@ type TiKVTemplate struct {
 }
 
 // StorePlacement says which regions PD places on the stores of a group. It is applied
-// as a whole: server-side apply makes null of a map whose last item is taken away,
+// as a whole: server-side apply sets a map to null when its last item is removed,
 // and {exclusive: false} is empty when it is encoded.
 // +structType=atomic
 type StorePlacement struct {

@@ -72,7 +72,7 @@ func (p *planner) checkTask(l *v1alpha1.LogBackup) step.Outcome {
 		return p.asBefore()
 	}
 	if !IsInState(l, s) {
-		return p.waitForObjects(v1alpha1.ReasonProgressing, "the task is brought to state "+string(logState(l)))
+		return p.waitForObjects(v1alpha1.ReasonProgressing, "changing the task to state "+string(logState(l)))
 	}
 	return p.truncationRefused(l)
 }

@@ -86,7 +86,7 @@ func TestBR01WhenAJobChecksALogBackup(t *testing.T) {
 			l.Status.Failures, s.Now = 2, clock().Add(40*time.Second)
 		}, true, 0, ""},
 		"its first": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Status = v1alpha1.LogBackupStatus{PDGroup: "basic-pd"} }, true, 0, "is being made"},
-		"before it stands in status that there may be a task": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Status = v1alpha1.LogBackupStatus{} }, false, 0, "brought to state Running"},
+		"before it stands in status that there may be a task": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Status = v1alpha1.LogBackupStatus{} }, false, 0, "changing the task to state Running"},
 		"before it is held": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Finalizers = nil }, false, 0, "finalizer"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -105,7 +105,7 @@ func MakePlan(run v1alpha1.Run, seen Seen) Plan {
 	case isBackup && p.hasFinalizer() != (backup.Spec.CleanupPolicy == v1alpha1.CleanupDelete):
 		// No file is written before it is sure that it is deleted with its Backup.
 		p.plan.Hold, p.plan.Release = !p.hasFinalizer(), p.hasFinalizer()
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonCreating, "the finalizer is brought into line with spec.cleanupPolicy")
+		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonCreating, "updating the finalizer for spec.cleanupPolicy")
 		return p.plan
 	}
 	p.planRun()

@@ -130,7 +130,7 @@ func TestBR01TheCauseOfABlockedLogBackupIsNamed(t *testing.T) {
 		"files of another program": {func(_ *Command, _ *brOf, s server) {
 			require.NoError(t, os.MkdirAll(filepath.Join(s.dir, "copies", "prod", "monday"), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(s.dir, "copies", "prod", "monday", "x"), nil, 0o600))
-		}, v1alpha1.ReasonFolderTaken, "files that are none of a backup"},
+		}, v1alpha1.ReasonFolderTaken, "files that belong to no backup"},
 		"PD":                  {func(_ *Command, b *brOf, _ server) { b.fails["status"] = "context deadline exceeded" }, v1alpha1.ReasonRunFailed, "context deadline exceeded"},
 		"nothing to truncate": {func(c *Command, _ *brOf, _ server) { c.Log.State, c.Log.Truncate = result.TaskStopped, "50" }, v1alpha1.ReasonFolderTaken, "nothing is deleted"},
 	} {

@@ -65,7 +65,7 @@ func (p *Place) tokensGCS(ctx context.Context) (gcp.TokenSource, error) {
 	}
 	found, err := google.CredentialsFromJSONWithType(ctx, []byte(text), google.ServiceAccount, scopeGCS)
 	if err != nil {
-		return nil, failure.New(v1alpha1.ReasonMissingReference, "%s has not the JSON of a service account", of)
+		return nil, failure.New(v1alpha1.ReasonMissingReference, "%s does not hold the JSON of a service account", of)
 	}
 	return found.TokenSource, nil
 }

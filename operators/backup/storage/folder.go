@@ -31,7 +31,7 @@ func (p *Place) Claim(ctx context.Context, uid string) (*Marker, error) {
 		return nil, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup: its Backup had UID %s", p.Folder, p.Name(), m.UID)
 	}
 	return nil, p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
-		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.Name(), file.Key)
+		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that belong to no backup, such as %s", p.Folder, p.Name(), file.Key)
 	})
 }
 
@@ -47,7 +47,7 @@ func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 		return nil
 	}
 	if err := p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
-		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.Name(), file.Key)
+		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that belong to no backup, such as %s", p.Folder, p.Name(), file.Key)
 	}); err != nil {
 		return err
 	}

@@ -45,8 +45,8 @@ func TestBR04OnlyFilesBelowAMarkerOfTheBackupAreDeleted(t *testing.T) {
 		"another's":        {with(map[string]string{"p/b/backup.json": `{"uid":"v"}`, "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, ""},
 		"without a marker": {with(map[string]string{"p/b/data/x": ""}), false, []string{"p/b/data/x"}, ""},
 		"nothing":          {with(map[string]string{}), false, nil, ""},
-		"not a marker":     {with(map[string]string{"p/b/backup.json": "hello", "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, "is none of a backup"},
-		"no UID":           {with(map[string]string{"p/b/backup.json": "{}"}), false, []string{"p/b/backup.json"}, "is none of a backup"},
+		"not a marker":     {with(map[string]string{"p/b/backup.json": "hello", "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, "is not a backup's"},
+		"no UID":           {with(map[string]string{"p/b/backup.json": "{}"}), false, []string{"p/b/backup.json"}, "is not a backup's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, p := volume(t, c.files)

@@ -46,7 +46,7 @@ func (p *Place) Marker(ctx context.Context) (*Marker, error) {
 	}
 	out := &Marker{}
 	if err := json.Unmarshal(text, out); err != nil || out.UID == "" {
-		return nil, failure.New(v1alpha1.ReasonFolderTaken, "%s of folder %s is none of a backup", MarkerFile, p.Folder)
+		return nil, failure.New(v1alpha1.ReasonFolderTaken, "%s of folder %s is not a backup's", MarkerFile, p.Folder)
 	}
 	return out, nil
 }

@@ -117,7 +117,7 @@ func planChange(s *observation.Snapshot, p *planning.Plan) {
 	instance, pod := s.Instance, s.Pod
 	change := podtemplate.Difference(instance, pod, s.Template)
 	if pod.UID == instance.Spec.StopPod && !change.Restart {
-		change = revision.Change{Text: fmt.Sprintf("%s %s, which has asked for it", instance.Spec.Group.Kind, instance.Spec.Group.Name), Restart: true}
+		change = revision.Change{Text: fmt.Sprintf("a request of %s %s (its Events say why)", instance.Spec.Group.Kind, instance.Spec.Group.Name), Restart: true}
 	}
 	next, err := podtemplate.Render(instance, s.Template)
 	if err != nil {

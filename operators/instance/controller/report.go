@@ -160,7 +160,7 @@ func describeLeaderEviction(i *v1alpha1.Instance) (reason, note string) {
 	if _, asked := i.Annotations[v1alpha1.AnnotationEvictLeaders]; !asked || i.Annotations[v1alpha1.AnnotationLeadersEvicted] == "" {
 		return "", ""
 	}
-	return v1alpha1.ReasonLeadersEvicted, "it leads nothing (annotation " + v1alpha1.AnnotationEvictLeaders + "); everything matches the spec"
+	return v1alpha1.ReasonLeadersEvicted, "it has no leaders (annotation " + v1alpha1.AnnotationEvictLeaders + "); everything matches the spec"
 }
 
 // outcomes are how far the plan was carried out, and what stands of volumes and pod.

@@ -78,7 +78,7 @@ func findSourceField(reason string, err error) string {
 func FromWriteError(s *observation.Snapshot, reason string, err error) step.Outcome {
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return planning.Stall(reason, "%v: correct what the pod has it from, such as %s", err, observation.OriginOf(s).DescribeField(findSourceField(reason, err)))
+		return planning.Stall(reason, "%v: correct the field that it comes from, such as %s", err, observation.OriginOf(s).DescribeField(findSourceField(reason, err)))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return planning.Wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted: nothing can be created in it")
 	case apierrors.IsForbidden(err):

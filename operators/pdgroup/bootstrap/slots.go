@@ -273,7 +273,7 @@ func describeCrash(i *v1alpha1.Instance) string {
 // only to be given up where others are missing: what keeps all of them from working,
 // such as a mistake in the spec, is to be fixed with the data.
 func describeRemedy(g *v1alpha1.PDGroup, s observation.Snapshot, running []string, interrupted, crash bool) string {
-	const lost = "if they are lost for good, see lost-quorum.md (claims that are missing)"
+	const lost = "if they are lost for good, see docs/tasks/lost-quorum.md (claims that are missing)"
 	var say string
 	absent := missingClaims(g, s, running)
 	if len(absent) > 0 {

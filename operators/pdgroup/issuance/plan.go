@@ -188,7 +188,7 @@ func describeCertificateWait(pd *v1alpha1.PDGroup, o Observed, have *Certificate
 	case have.Failed != nil:
 		return word{fmt.Sprintf("%s has not signed it (%s)%s", issuer, oneLine(have.Failed.Message), look), true}
 	case have.Ready != nil && have.Ready.Status == metav1.ConditionTrue && have.Ready.ObservedGeneration == have.Object.GetGeneration():
-		return word{issuer + " has signed it, and it would not do" + look, true}
+		return word{issuer + " has signed it, but it is not usable" + look, true}
 	}
 	said := issuer + " has not signed it yet"
 	if have.Ready != nil {

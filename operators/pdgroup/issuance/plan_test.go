@@ -281,7 +281,7 @@ func TestSEC01TheReasonWhyAnIssuerHasNotSignedIsReported(t *testing.T) {
 		}, "Issuer corp has not signed it (denied)" + look, true},
 		"it signs otherwise": {func(pd *v1alpha1.PDGroup, o *Observed) {
 			o.Certificates[memberSecret] = made(pd, *o, 0, said("Ready", "True", ""))
-		}, "Issuer corp has signed it, and it would not do" + look, true},
+		}, "Issuer corp has signed it, but it is not usable" + look, true},
 		"a user's Certificate": {func(pd *v1alpha1.PDGroup, o *Observed) {
 			o.Certificates[memberSecret] = made(pd, *o, 0)
 			o.Certificates[memberSecret].Object.SetLabels(nil)

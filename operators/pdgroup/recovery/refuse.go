@@ -33,7 +33,7 @@ func checkRequest(g *v1alpha1.PDGroup, s observation.Snapshot, request string) s
 	survivor, clusterID, ok := parseRequest(request)
 	switch {
 	case !ok:
-		return stallForUser("%q names no member and cluster: %s", request, exampleCommand(g))
+		return stallForUser("%q is not <Instance>/<cluster ID>: %s", request, exampleCommand(g))
 	case g.Status.ClusterID == "":
 		return stallForUser("PD has not bootstrapped a cluster yet, and there is nothing to recover: %s", withdrawCommand(g))
 	case clusterID != g.Status.ClusterID:
@@ -108,7 +108,7 @@ func checkSurvivor(g *v1alpha1.PDGroup, s observation.Snapshot, name string) ste
 	case i.DeletionTimestamp != nil, i.Spec.Retire:
 		return stallForUser("Instance %s is being removed: name another one: %s", name, exampleCommand(g))
 	case !slices.Contains(listVoters(g), name):
-		return stallForUser("PD did not list member %s last, which may have joined nothing: name another one: %s", name, exampleCommand(g))
+		return stallForUser("member %s was not in PD's last member list, so it may never have joined: name another one: %s", name, exampleCommand(g))
 	}
 	for _, other := range s.Instances {
 		if !workload.IsOwned(g, other) {
@@ -118,12 +118,12 @@ func checkSurvivor(g *v1alpha1.PDGroup, s observation.Snapshot, name string) ste
 	for _, v := range i.Status.Volumes {
 		claimed := slices.ContainsFunc(s.Claims[name], func(c metav1.ObjectMeta) bool { return c.UID == v.ClaimUID && c.DeletionTimestamp == nil })
 		if !claimed || v.Phase != "Bound" {
-			return stallForUser("claim %s of Instance %s is not there as the member left it: name another one, or restore it: kubectl -n %s describe instance %s", v.ClaimName, name, g.Namespace, name)
+			return stallForUser("claim %s of Instance %s is missing, being deleted, not Bound, or not the one that the member used: name another one, or restore it: kubectl -n %s describe instance %s", v.ClaimName, name, g.Namespace, name)
 		}
 	}
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	if len(i.Status.Volumes) == 0 || member.IsClaimLost(i) || pod == nil || pod.Status != metav1.ConditionTrue && !slices.Contains(startableReasons(), pod.Reason) {
-		return stallForUser("the pod of Instance %s cannot be started, and PD not with it: name another one, or: kubectl -n %s describe instance %s", name, g.Namespace, name)
+		return stallForUser("the pod of Instance %s cannot start, so PD cannot be rebuilt from it: name another one, or: kubectl -n %s describe instance %s", name, g.Namespace, name)
 	}
 	return step.Done()
 }

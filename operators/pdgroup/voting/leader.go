@@ -65,12 +65,12 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 		return component.Eviction{}
 	}
 	wait := func(format string, args ...any) step.Outcome {
-		return waitForPD(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
+		return waitForPD(v1alpha1.ReasonEvictingLeaders, "Instance %s must not lead PD (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
 	}
 	m, listed := membership.FindMember(v.g, v.s, i)
 	switch known := membership.MayTrustAnswer(v.g, v.s); {
 	case !known.IsAllowed():
-		return component.Eviction{Wait: wait("it is unknown whether it does: %s", known.Reason())}
+		return component.Eviction{Wait: wait("PD's leader is unknown: %s", known.Reason())}
 	case !listed:
 		return component.Eviction{Wait: wait("PD does not list its member yet")}
 	case m.Name != v.s.PD.Leader:
@@ -78,7 +78,7 @@ func (v Voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 	}
 	to := v.Successor(component.Disruption{Instance: i, Revision: v.g.Status.UpdateRevision}, v.mayLead)
 	if to == "" {
-		return component.Eviction{Blocked: true, Wait: wait("does: no other member that is healthy and stays may lead; let another one, or this one: kubectl -n %s annotate instance %s %s-",
+		return component.Eviction{Blocked: true, Wait: wait("it still leads, because no other healthy member may; let another member lead, or cancel: kubectl -n %s annotate instance %s %s-",
 			i.Namespace, i.Name, v1alpha1.AnnotationEvictLeaders)}
 	}
 	p := waitForOrder(component.Call{Verb: component.TransferLeader, Target: to, Instance: i.Name}, v1alpha1.ReasonEvictingLeaders,

@@ -32,7 +32,7 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 		}
 	}
 	if known := membership.MayTrustAnswer(v.g, v.s); !known.IsAllowed() {
-		return waitForPD(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, known.Reason())
+		return waitForPD(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): PD's state is unknown: %s", name, d.Why, known.Reason())
 	}
 	m, listed := membership.FindMember(v.g, v.s, d.Instance)
 	if d.Verb == member.Remove && !listed {

@@ -113,7 +113,7 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 	case len(wobbly) > 0 && v.s.PD.CountHealthy(m.ID) >= need:
 		return verdict.Refusef("PD calls member %s healthy, and its pod is not ready, is being stopped, or stops again and again: kubectl -n %s describe instance %s", name, v.g.Namespace, name)
 	case joining > 0 && healthy >= pd.Majority(voting):
-		return verdict.Refusef("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
+		return verdict.Refusef("without it, %d of %d members would be healthy, counting the one that is joining", healthy, voting+joining)
 	case voting == 2 && d.Verb == member.Remove && d.Instance.DeletionTimestamp != nil:
 		return verdict.Refusef("%d of the 2 members that would stay are healthy, and a majority needs both: repair the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
 	case voting == 2:

@@ -90,7 +90,7 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 		"the one that is not does":                      {seen(3, 1), member.Restart, 1, ""},
 		"a healthy one of five does beside one":         {seen(5, 1), member.Restart, 2, ""},
 		"and not beside two":                            {seen(5, 1, 3), member.Restart, 2, "2 of 5 members would be healthy without it, and 3 are a majority"},
-		"one of three waits for one that joins":         {joining(seen(3)), member.Restart, 2, "2 of 4 members would be healthy without it when the one that is joining counts"},
+		"one of three waits for one that joins":         {joining(seen(3)), member.Restart, 2, "without it, 2 of 4 members would be healthy, counting the one that is joining"},
 		"one of five does not":                          {joining(seen(5)), member.Restart, 2, ""},
 		"one of three leaves":                           {seen(3), member.Remove, 2, ""},
 		"one of two leaves":                             {seen(2), member.Remove, 1, ""},

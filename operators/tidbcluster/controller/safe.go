@@ -98,7 +98,7 @@ func keptGroupOutcome(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, o
 	}
 	ways := origin.OfGroup(g).PutBack() + "; "
 	if _, pd := g.(*v1alpha1.PDGroup); !pd {
-		ways += fmt.Sprintf("or have the stores give them away first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())
+		ways += fmt.Sprintf("or scale it to 0 first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())
 	}
 	o := step.Stall(v1alpha1.ReasonEntryRemoved, fmt.Sprintf("the spec no longer names %s, which is kept because %s: %sor consent to its loss: kubectl -n %s annotate --overwrite tidbcluster %s '%s=%s'",
 		name, holds, ways, c.Namespace, c.Name, v1alpha1.AnnotationAllowRemoval, allow))

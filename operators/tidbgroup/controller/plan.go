@@ -154,7 +154,7 @@ func (p *groupPlan) mayBeginSQL(g *v1alpha1.TiDBGroup, s snapshot) verdict.Verdi
 
 const (
 	// announceTimeout is for how long the servers keep their version because TiDB
-	// does not take the word that an upgrade begins.
+	// does not accept the notification that an upgrade begins.
 	announceTimeout = 2 * time.Minute
 	// tellAgain is how soon TiDB is notified again of what it did not accept.
 	tellAgain = 5 * time.Second
@@ -171,7 +171,7 @@ func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 	if p.updatesAnyInstance() && len(hosts) > 0 && upgrade.NeedsAnnouncement(from, to) && !g.Spec.Suspended {
 		switch {
 		case told == nil && p.hasUpdatedInstance(s):
-			// It has begun without the word, when no server could take it.
+			// It has begun without the notification, when no server could accept it.
 		case told == nil || told.To != to:
 			p.Upgrade = &v1alpha1.TiDBUpgrade{From: from, To: to, State: v1alpha1.UpgradeStarting, Since: metav1.NewTime(s.Now.UTC().Truncate(time.Second))}
 			p.hold(step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB is about to be notified of the upgrade from "+from+" to "+to))
@@ -192,7 +192,7 @@ func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 }
 
 // announceStart holds the servers' new version back until it is recorded that TiDB has
-// taken the word that the upgrade begins, or has not for too long.
+// accepted the notification that the upgrade begins, or has not for too long.
 func (p *groupPlan) announceStart(g *v1alpha1.TiDBGroup, s snapshot, hosts []string) {
 	answer := p.planOrder(g, s, statusport.Start, hosts)
 	next := *p.Upgrade

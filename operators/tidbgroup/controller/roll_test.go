@@ -320,7 +320,7 @@ func TestDB06ACrashLoopingServerKeepsItsSubstitute(t *testing.T) {
 	require.Equal(t, three, s.Names())
 	s.converge()
 	assert.Equal(t, three[:2], s.Names())
-	assert.Empty(t, s.Instances()[0].Annotations[v1alpha1.AnnotationMissed])
+	assert.Empty(t, s.Instances()[0].Annotations[v1alpha1.AnnotationFailedOver])
 	crash()
 	pass(4 * time.Minute)
 	assert.Equal(t, three[:2], s.Names(), "it has to be missed again")

@@ -13,8 +13,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// missedOn is the value of the annotation on servers that are stood in for.
-const missedOn = "true"
+// failedOver is the value of the annotation on servers that are stood in for.
+const failedOver = "true"
 
 // Missing is how many servers are to be added for those that do not serve.
 type Missing struct {
@@ -49,7 +49,7 @@ func FindMissing(g *v1alpha1.TiDBGroup, s observation.Snapshot) Missing {
 		if own--; own < 0 {
 			break
 		}
-		serves, before := member.WasReady(i), i.Annotations[v1alpha1.AnnotationMissed] != ""
+		serves, before := member.WasReady(i), i.Annotations[v1alpha1.AnnotationFailedOver] != ""
 		if serves && !before || out.Count >= f.Max {
 			continue
 		}
@@ -66,7 +66,7 @@ func FindMissing(g *v1alpha1.TiDBGroup, s observation.Snapshot) Missing {
 			out.servers[i.Name] = true
 		}
 		if serves {
-			out.back = fmt.Sprintf("Instance %s was missed and serves again: its replacement is removed once it has served for %s", i.Name, f.After.Duration)
+			out.back = fmt.Sprintf("Instance %s was failed over and serves again: its replacement is removed once it has served for %s", i.Name, f.After.Duration)
 		}
 		if left > 0 && (serves || !before) && (out.next == 0 || left < out.next) {
 			out.next = left
@@ -84,7 +84,7 @@ func (f Missing) Mark(changes []planning.InstanceChange) {
 		if c.Desired.Annotations == nil {
 			c.Desired.Annotations = map[string]string{}
 		}
-		c.Desired.Annotations[v1alpha1.AnnotationMissed] = missedOn
+		c.Desired.Annotations[v1alpha1.AnnotationFailedOver] = failedOver
 	}
 }
 

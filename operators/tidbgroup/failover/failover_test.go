@@ -48,7 +48,7 @@ func fails(name string, since time.Duration) *v1alpha1.Instance {
 
 // missed has another server in its place.
 func missed(i *v1alpha1.Instance) *v1alpha1.Instance {
-	i.Annotations = map[string]string{v1alpha1.AnnotationMissed: missedOn}
+	i.Annotations = map[string]string{v1alpha1.AnnotationFailedOver: failedOver}
 	return i
 }
 
@@ -117,7 +117,7 @@ func TestDB06AMissedServerIsMarked(t *testing.T) {
 	changes := []planning.InstanceChange{change(fails("a", time.Hour)), change(serves("b", 0)), change(missed(serves("c", time.Hour))), change(deleted(fails("a", time.Hour))), fresh}
 	Missing{servers: map[string]bool{"a": true}}.Mark(changes)
 	for at, marked := range []bool{true, false, false, false, false} {
-		assert.Equal(t, marked, changes[at].Desired.Annotations[v1alpha1.AnnotationMissed] != "", "change %d", at)
+		assert.Equal(t, marked, changes[at].Desired.Annotations[v1alpha1.AnnotationFailedOver] != "", "change %d", at)
 	}
 }
 

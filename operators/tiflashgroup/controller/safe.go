@@ -118,7 +118,7 @@ func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Prepar
 	case said.Err == nil, left <= 0:
 		return p
 	}
-	return waitForRecovery(min(statusports.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, statusPortTimeout, said.Err, c.logsCommand(i))
+	return waitForRecovery(min(statusports.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's report is accepted %s after its pod became ready (%v): %s", s.ID, i.Name, statusPortTimeout, said.Err, c.logsCommand(i))
 }
 
 // waitForRecovery returns a Preparation that waits for what a store says.

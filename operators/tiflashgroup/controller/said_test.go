@@ -109,7 +109,7 @@ func TestFL06TheNextStoreIsStoppedWhenTheOneBeforeSaysRunning(t *testing.T) {
 	assert.NotEmpty(t, s.Holder())
 
 	voices.say(first, "mute")
-	s.WaitForMessage(g, v1alpha1.ReasonRecovering, "does not say whether it serves after its restart, and PD's word for it counts 1m0s after its pod became ready (no answer in time): kubectl -n ")
+	s.WaitForMessage(g, v1alpha1.ReasonRecovering, "does not say whether it serves after its restart, and PD's report is accepted 1m0s after its pod became ready (no answer in time): kubectl -n ")
 	assert.Equal(t, []string{"basic-tiflash-0"}, s.StoppedInstances())
 
 	voices.say(first, statusport.Running)

@@ -69,7 +69,7 @@ func (s *Simulation) tryApplyChange(seen observation.Snapshot, c planning.Instan
 
 // changesNothing reports whether a change would change nothing of what was seen.
 func changesNothing(c planning.InstanceChange) bool {
-	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationAppliedConfig, v1alpha1.AnnotationMissed, v1alpha1.AnnotationLeadersEvicted} {
+	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationAppliedConfig, v1alpha1.AnnotationFailedOver, v1alpha1.AnnotationLeadersEvicted} {
 		if c.Live.Annotations[key] != c.Desired.Annotations[key] {
 			return false
 		}
