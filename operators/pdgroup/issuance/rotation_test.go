@@ -82,7 +82,7 @@ func TestSEC01ACAIsReplacedInThreePhases(t *testing.T) {
 	started(pd, o)
 	first := o.Secrets[caSecret].Data
 	before := o
-	for _, phase := range []v1alpha1.CARotationPhase{v1alpha1.RotationTrustBoth, v1alpha1.RotationNewLeafs, v1alpha1.RotationTrustNew} {
+	for _, phase := range []v1alpha1.CARotationPhase{v1alpha1.RotationTrustBoth, v1alpha1.RotationNewLeaves, v1alpha1.RotationTrustNew} {
 		var p Plan
 		o, p = settled(t, pd, o)
 		require.NotNil(t, p.Rotation, phase)
