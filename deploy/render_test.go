@@ -395,6 +395,19 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		reader := every[rbacv1.ClusterRole](t, objects, "ClusterRole")["tidb-groups-metrics-reader"]
 		assert.Equal(t, []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, reader.Rules)
 	})
+	t.Run("prometheus before namespaced: metrics are plain, and no Role names a path", func(t *testing.T) {
+		objects := with(t, "prometheus, ../../components/namespaced")
+		require.NotContains(t, append(names(objects, "Role"), names(objects, "ClusterRole")...), "tidb-groups-metrics-reader")
+		for _, o := range objects {
+			if o.GetKind() == "ServiceMonitor" {
+				endpoints, _, err := unstructured.NestedSlice(o.Object, "spec", "endpoints")
+				require.NoError(t, err)
+				require.Len(t, endpoints, 1)
+				assert.Equal(t, "http", endpoints[0].(map[string]any)["scheme"])
+			}
+		}
+		require.NotEmpty(t, names(objects, "ServiceMonitor"))
+	})
 	t.Run("networkpolicy lets the operators be reached for their metrics only", func(t *testing.T) {
 		objects := with(t, "networkpolicy")
 		policies := every[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy")
@@ -405,6 +418,9 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
 			assert.True(t, selector.Matches(labels.Set(d.Spec.Template.Labels)), name)
 			assert.Equal(t, p.Namespace, d.Namespace)
+		}
+		for name, d := range every[appsv1.Deployment](t, render(t, "overlays/one-process"), "Deployment") {
+			assert.True(t, selector.Matches(labels.Set(d.Spec.Template.Labels)), name)
 		}
 		assert.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, p.Spec.PolicyTypes)
 		require.Len(t, p.Spec.Ingress, 1)

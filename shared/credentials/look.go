@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,6 +156,7 @@ func (s *Store) inUse() []types.NamespacedName {
 		}
 		out = append(out, key)
 	}
+	maps.DeleteFunc(s.clusters, func(_ types.NamespacedName, c cluster) bool { return now.Sub(c.used) >= kept }) // there are keys in it
 	return out
 }
 

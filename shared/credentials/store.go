@@ -62,6 +62,8 @@ type cluster struct {
 	// config connects to PD; nil if the Secret could never be used, and problem says why.
 	config  *tls.Config
 	problem error
+	// used is when a group of the cluster was last reconciled.
+	used time.Time
 }
 
 // New returns an empty Store.
@@ -214,6 +216,8 @@ func (s *Store) updateClientConfig(pd *v1alpha1.PDGroup, secret certificate.Secr
 		return
 	}
 	was := s.clusters[key]
+	was.used = s.now()
+	s.clusters[key] = was
 	if was.config != nil && (secret.Version == "" || secret.Version == was.version) {
 		return
 	}
@@ -223,7 +227,7 @@ func (s *Store) updateClientConfig(pd *v1alpha1.PDGroup, secret certificate.Secr
 		s.clusters[key] = was
 		return
 	}
-	s.clusters[key] = cluster{version: secret.Version, config: &tls.Config{
+	s.clusters[key] = cluster{used: was.used, version: secret.Version, config: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: pair.CA, Certificates: []tls.Certificate{pair.Certificate},
 		ServerName: names.ServiceHost(pd.Name, pd.Namespace, pd.Spec.ClusterDomain),
 	}}

@@ -35,7 +35,9 @@ func failoverPolicy(c storestate.State) v1alpha1.FailoverPolicy {
 }
 
 // downFor returns for how long a member has been without a ready pod and its store
-// not Up; zero if it is not dead by any measure. Another member has to run what it
+// not Up, both without a break; zero if it is not dead by any measure. A pod that is not
+// ready may run all the same, on a node that is cut off, and after a change of PD's
+// leader every store is Disconnected for a moment. Another member has to run what it
 // is to run: otherwise it is the spec that keeps it from working, and a new member would
 // not work either. In a group that is suspended no member is dead.
 func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
@@ -44,12 +46,13 @@ func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
 	switch {
 	case !storestate.PDKnown(c).IsAllowed() || c.Group.GetComponentSpec().Suspended:
 		return 0
-	case !m.Own.IsAllowed() || m.Store == nil || !slices.Contains([]string{pd.StateDown, pd.StateDisconnected}, m.Store.State):
+	case !m.Own.IsAllowed() || m.Store == nil || m.Store.NotUpSince.IsZero():
 		return 0
 	case pod == nil || pod.Status == metav1.ConditionTrue || i.Spec.Suspended || i.Spec.Retire || !hasWorkingRevision(c, i):
 		return 0
 	}
-	return c.Snapshot.Now.Sub(pod.LastTransitionTime.Time)
+	notReady := c.Snapshot.Now.Sub(pod.LastTransitionTime.Time)
+	return max(min(notReady, c.Snapshot.Now.Sub(m.Store.NotUpSince)), 0)
 }
 
 // hasWorkingRevision reports whether what an Instance is to run works: a store that is Up runs

@@ -258,7 +258,6 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 		ClusterScoped: len(flags.namespaces()) == 0,
 		Controller: controller.Options{
 			MaxConcurrentReconciles: flags.Concurrency,
-			RateLimiter:             rateLimiter(),
 		},
 		PerNamespace: flags.perNamespace(),
 		Scope:        reach.Scope,

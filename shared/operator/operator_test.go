@@ -364,14 +364,3 @@ func TestTheCacheHoldsOnlyObjectsOfTheSuite(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}, Spec: corev1.NodeSpec{Unschedulable: true}}, node)
 }
-
-func TestFailuresAreRetriedSoonAndThenLessOften(t *testing.T) {
-	limiter := rateLimiter()
-	request := ctrl.Request{}
-	assert.Equal(t, 50*time.Millisecond, limiter.When(request))
-	assert.Equal(t, 100*time.Millisecond, limiter.When(request))
-	for range 20 {
-		limiter.When(request)
-	}
-	assert.Equal(t, 30*time.Second, limiter.When(request))
-}

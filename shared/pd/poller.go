@@ -274,6 +274,7 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 		out.view, _ = out.view.WithSettings(w.view)
 	}
 	p.checkOutage(w, &out.view)
+	out.view.noteNotUp(w.view, begin)
 	out.Changed = !w.known || !w.view.Equal(out.view)
 	w.view, w.known = out.view, true
 	if before == nil {

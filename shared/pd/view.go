@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -77,6 +78,10 @@ type Store struct {
 	// State is PD's word for it: Up, Disconnected, Down or Offline. After a
 	// change of PD's leader every store is Disconnected for some seconds.
 	State string
+	// NotUpSince is since when each answer called it Disconnected or Down, as the process
+	// has seen it; zero while it is neither. PD itself does not say: its new leader knows
+	// of no heartbeat yet, and after an answer that did not come the time begins again.
+	NotUpSince time.Time
 	// Version that the store reports.
 	Version string
 	// Labels that PD places replicas by.
@@ -215,4 +220,18 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// noteNotUp notes since when stores are Disconnected or Down, by the answer before and the time
+// of this one.
+func (v *View) noteNotUp(before View, now time.Time) {
+	for n, s := range v.Stores {
+		if s.State != StateDisconnected && s.State != StateDown {
+			continue
+		}
+		v.Stores[n].NotUpSince = now
+		if known, listed := before.Store(s.ID); listed && !known.NotUpSince.IsZero() {
+			v.Stores[n].NotUpSince = known.NotUpSince
+		}
+	}
 }

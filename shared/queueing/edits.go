@@ -36,10 +36,14 @@ type Edits struct {
 	open map[reconcile.Request]struct{}
 	// queue is the controller's, from its start on.
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// backoff of the controller.
+	backoff backoff
 }
 
 // NewEdits returns the Edits of one controller.
-func NewEdits() *Edits { return &Edits{open: map[reconcile.Request]struct{}{}} }
+func NewEdits() *Edits {
+	return &Edits{open: map[reconcile.Request]struct{}{}, backoff: backoff{putOff: map[reconcile.Request]struct{}{}}}
+}
 
 // For has a controller reconcile a kind of objects. Other events than edits pass if all
 // predicates let them.

@@ -48,6 +48,7 @@ func (e *Edits) NewFairReconciler(perNamespace int, now func() time.Time, inner 
 func (f *fair) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	leave, entered := f.enter(request)
 	if !entered {
+		f.edits.backoff.putOffReconcile(request)
 		return reconcile.Result{}, nil
 	}
 	defer leave()

@@ -36,6 +36,7 @@ func (e *Edits) NewPacedReconciler(inner reconcile.Reconciler) reconcile.Reconci
 // Reconcile implements reconcile.Reconciler.
 func (p *paced) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if left := p.remainingWait(request, time.Now()); left > 0 && !p.edits.Has(request) {
+		p.edits.backoff.putOffReconcile(request)
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	defer func() { p.end(request, time.Now()) }()

@@ -41,14 +41,24 @@ func AdjustPolling(ctx context.Context, env operator.Env, g v1alpha1.Group, list
 }
 
 // StopPolling stops polling the PDs of a namespace that no group of the list's kind names
-// any more.
+// any more, or whose PDGroup is gone.
 func StopPolling(ctx context.Context, env operator.Env, namespace string, list client.ObjectList) error {
 	if err := env.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list groups of namespace %s: %w", namespace, err)
 	}
+	var there v1alpha1.PDGroupList
+	if err := env.Client.List(ctx, &there, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list PDGroups of namespace %s: %w", namespace, err)
+	}
+	exists := map[string]bool{}
+	for n := range there.Items {
+		exists[there.Items[n].Name] = true
+	}
 	var used []string
 	for _, g := range v1alpha1.GroupsIn(list) {
-		used = append(used, g.PDGroupName())
+		if exists[g.PDGroupName()] {
+			used = append(used, g.PDGroupName())
+		}
 	}
 	env.PD.Keep(namespace, used)
 	return nil

@@ -93,7 +93,7 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 		return fmt.Errorf("component %s: %w", c.Kind, err)
 	}
 	edits := queueing.NewEdits()
-	b := edits.For(ctrl.NewControllerManagedBy(env.Manager), info.New(), watch.OwnPredicate()).WithOptions(env.Controller)
+	b := edits.For(ctrl.NewControllerManagedBy(env.Manager), info.New(), watch.OwnPredicate()).WithOptions(edits.WithBackoff(env.Controller))
 	b = b.WatchesRawSource(source.Channel(env.Credentials.Changes(c.Kind), &handler.EnqueueRequestForObject{}))
 	if c.AsksPD != nil {
 		b = b.WatchesRawSource(env.PD.Events(watch.GroupsOf(env.Client, newListFunc(info), watch.ByName)))

@@ -69,8 +69,13 @@ func (l *loop[G, S, P, Status]) conclude(ctx context.Context, g G, s S, found ex
 	if c.Announce != nil {
 		c.Announce(g, before)
 	}
-	if c.AsksPD != nil && c.AsksPD(g, s) {
+	switch {
+	case c.AsksPD == nil:
+	case c.AsksPD(g, s):
 		return result, reading.AdjustPolling(ctx, l.env, g, l.info.NewList())
+	case l.env.PD.IsAskedFor(client.ObjectKey{Namespace: g.GetNamespace(), Name: g.PDGroupName()}):
+		// Its PDGroup may be gone, whose PD would be polled for as long as the group is there.
+		return result, reading.StopPolling(ctx, l.env, g.GetNamespace(), l.info.NewList())
 	}
 	return result, nil
 }

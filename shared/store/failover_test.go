@@ -19,7 +19,7 @@ import (
 
 // countLostMembers has the store of a member not be heard of, and its pod not ready for a while.
 func countLostMembers(s *observation.Snapshot, n int, ago time.Duration) {
-	s.PD.Stores[n].State = pd.StateDisconnected
+	s.PD.Stores[n].State, s.PD.Stores[n].NotUpSince = pd.StateDisconnected, now().Add(-ago)
 	podIs(s.Instances[n], v1alpha1.ReasonPodMissing)
 	s.Instances[n].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-ago))
 }
@@ -33,12 +33,19 @@ func TestKV20WhichStoresCountAsDead(t *testing.T) {
 		"no store":                     {func(*observation.Snapshot) {}, 0, 0},
 		"a store that is not heard of": {func(s *observation.Snapshot) { countLostMembers(s, 0, 5*time.Minute) }, 1, 0},
 		"but not before its time":      {func(s *observation.Snapshot) { countLostMembers(s, 0, 4*time.Minute) }, 0, 61 * time.Second},
-		"nor while PD hears of it":     {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateUp }, 0, 0},
-		"nor while its pod is ready":   {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, 0, 0},
-		"nor one that leaves":          {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.Instances[0].Spec.Retire = true }, 0, 0},
+		"nor while PD hears of it": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			s.PD.Stores[0].State, s.PD.Stores[0].NotUpSince = pd.StateUp, time.Time{}
+		}, 0, 0},
+		"nor one that PD just lost": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			s.PD.Stores[0].NotUpSince = now().Add(-4 * time.Minute)
+		}, 0, time.Minute + time.Second},
+		"nor while its pod is ready": {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, 0, 0},
+		"nor one that leaves":        {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.Instances[0].Spec.Retire = true }, 0, 0},
 		"nor one that is being removed": {func(s *observation.Snapshot) {
 			countLostMembers(s, 0, time.Hour)
-			s.PD.Stores[0].State = pd.StateOffline
+			s.PD.Stores[0].State, s.PD.Stores[0].NotUpSince = pd.StateOffline, time.Time{}
 		}, 0, 0},
 		"nor one that never came": {func(s *observation.Snapshot) {
 			countLostMembers(s, 0, time.Hour)

@@ -10,11 +10,18 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// PDCtl is the command that begins an order to the PD of a group.
+// PDCtl is the command that begins an order to the PD of a group. With TLS it shows the
+// certificate of PD's pod, and names PD as its certificate does.
 func PDCtl(g v1alpha1.Group) string {
-	return fmt.Sprintf("kubectl -n %s exec svc/%s -- /pd-ctl", g.GetNamespace(), g.PDGroupName())
+	plain := fmt.Sprintf("kubectl -n %s exec svc/%s -- /pd-ctl", g.GetNamespace(), g.PDGroupName())
+	if g.GetTLS() == nil {
+		return plain
+	}
+	files := workload.FilesIn(workload.TLSDirOf(v1alpha1.ComponentPD))
+	return fmt.Sprintf("%s -u https://%s.%s.svc:%d --cacert %s --cert %s --key %s", plain, g.PDGroupName(), g.GetNamespace(), v1alpha1.PortPDClient, files.CA, files.Cert, files.Key)
 }
 
 // LookSoon is how soon PD is looked at again for something that no watch reports.

@@ -35,7 +35,10 @@ func MountTLS(g v1alpha1.Group, m *Main) {
 }
 
 // TLSDir is where the certificate of a group's members is mounted.
-func TLSDir(g v1alpha1.Group) string { return "/var/lib/" + g.Component() + "-tls" }
+func TLSDir(g v1alpha1.Group) string { return TLSDirOf(g.Component()) }
+
+// TLSDirOf is where the certificate of a component's members is mounted.
+func TLSDirOf(component string) string { return "/var/lib/" + component + "-tls" }
 
 // HookFlags are the flags by which a program in a pod shows the certificate of the group's
 // members to PD, none without TLS.

@@ -131,7 +131,7 @@ type SelfSigned struct {
 
 // CARotation is how far another CA has taken the place of a cluster's own.
 type CARotation struct {
-	// Phase: TrustBoth, in which members come to trust the new one too; NewLeafs, in which
+	// Phase: TrustBoth, in which members come to trust the new one too; NewLeaves, in which
 	// they get certificates that it has signed; TrustNew, in which they cease to trust the
 	// one before.
 	Phase CARotationPhase `json:"phase"`
@@ -146,7 +146,7 @@ type CARotationPhase string
 // Phases of the rotation of a CA, in their order.
 const (
 	RotationTrustBoth CARotationPhase = "TrustBoth"
-	RotationNewLeafs  CARotationPhase = "NewLeafs"
+	RotationNewLeaves CARotationPhase = "NewLeaves"
 	RotationTrustNew  CARotationPhase = "TrustNew"
 )
 

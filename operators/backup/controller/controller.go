@@ -106,7 +106,7 @@ func (r *runs) setup() error {
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.listQueuedRuns), changed).
 		Watches(&corev1.Pod{}, named, changed).
 		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.listRunsOfGroup), changed).
-		WithOptions(r.Controller)
+		WithOptions(edits.WithBackoff(r.Controller))
 	reading := handler.EnqueueRequestsFromMapFunc(r.listDependentRuns)
 	if r.kind != v1alpha1.KindBackup {
 		b = b.Watches(&v1alpha1.Backup{}, reading, changed)
@@ -214,7 +214,7 @@ func (r *schedules) setup() error {
 	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.OwnPredicate()).
 		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.findScheduleOfBackup), changed).
 		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.findScheduleOfRestore), changed).
-		WithOptions(r.Controller).
+		WithOptions(edits.WithBackoff(r.Controller)).
 		Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
 

@@ -65,7 +65,6 @@ func (w *world) serve() {
 		w.Create(w.group)
 	}
 	w.Edit(w.group, func() {})
-	w.group.Status.Endpoint = "basic-tidb." + w.Namespace + ".svc:4000"
 	w.group.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, ObservedGeneration: w.group.Generation, LastTransitionTime: metav1.Now()}}
 	require.NoError(w, w.Client.Status().Update(w.Context(), w.group))
 }

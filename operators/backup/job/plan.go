@@ -227,9 +227,6 @@ func (p *planner) checkGate(f jobtemplate.Files) step.Outcome {
 		if g.IsClosed() && p.run.RunKind() != v1alpha1.KindRestore {
 			return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
 		}
-		if host, _ := jobtemplate.DatabaseAddress(g); host == "" {
-			return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no address for clients in status.endpoint")
-		}
 	}
 	switch {
 	case p.run.RunKind() == v1alpha1.KindLogBackup:

@@ -37,7 +37,7 @@ func group() *v1alpha1.TiDBGroup {
 	g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: "db", Generation: 1}}
 	g.Spec.Version, g.Spec.PDGroup.Name = "v8.5.7", "basic-pd"
 	g.Spec.ImagePullSecrets = []v1alpha1.LocalReference{{Name: "registry"}}
-	g.Status.Endpoint = "basic-tidb.db.svc:3306"
+	g.Spec.Service = &v1alpha1.ServiceSpec{Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}}
 	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
 	return g
 }
@@ -113,7 +113,6 @@ func TestBR04WhatARunWaitsFor(t *testing.T) {
 		"is not Ready yet":                     func(s *Seen) { s.Group.Status.Conditions[0].Status = metav1.ConditionFalse },
 		"has not processed it yet":             func(s *Seen) { s.Group.Generation = 2 },
 		"is its operator running?":             func(s *Seen) { s.Overdue = true },
-		"no address for clients":               func(s *Seen) { s.Group.Status.Endpoint = "" },
 		"does not know the image that it runs": func(s *Seen) { s.Image = "" },
 	} {
 		seen := Seen{Group: group(), Image: image, Now: clock()}
@@ -434,7 +433,6 @@ func TestBR01ARestoreTakesTheTypeOfItsBackup(t *testing.T) {
 func TestBR04AGroupThatLetsNoClientInIsRestoredIntoAndNotCopied(t *testing.T) {
 	g := group()
 	g.Close()
-	g.Status.Endpoint = ""
 	p := MakePlan(fromPVC(), Seen{Group: g, Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	assert.Subset(t, p.Start.Spec.Template.Spec.Containers[0].Args, []string{"--host=basic-tidb-peer.db.svc", "--port=4000"})

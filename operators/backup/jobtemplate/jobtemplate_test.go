@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -68,21 +69,20 @@ func TestBR04FilesLieBelowThePrefixOfTheirStorage(t *testing.T) {
 
 // BR-04: while clients are kept out only the headless Service leads to a server.
 func TestBR04WhereTheDatabaseIsReached(t *testing.T) {
-	group := func(endpoint string, closed bool, domain string) *v1alpha1.TiDBGroup {
+	group := func(port int32, closed bool, domain string) *v1alpha1.TiDBGroup {
 		g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: "db"}}
-		g.Spec.Service = &v1alpha1.ServiceSpec{Closed: closed}
-		g.Spec.ClusterDomain, g.Status.Endpoint = domain, endpoint
+		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Closed: closed, Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: port}}}
+		g.Spec.ClusterDomain, g.Status.Endpoint = domain, "203.0.113.7:3306"
 		return g
 	}
 	for name, c := range map[string]struct {
 		group      *v1alpha1.TiDBGroup
 		host, port string
 	}{
-		"by the Service that clients use":      {group("basic-tidb.db.svc:3306", false, ""), "basic-tidb.db.svc", "3306"},
-		"by the servers' while it is closed":   {group("basic-tidb.db.svc:3306", true, ""), "basic-tidb-peer.db.svc", "4000"},
-		"in the cluster's domain":              {group("", true, "cluster.local"), "basic-tidb-peer.db.svc.cluster.local", "4000"},
-		"nowhere, before the group has one":    {group("", false, ""), "", ""},
-		"by a load balancer's address of IPv6": {group("[2001:db8::1]:4000", false, ""), "2001:db8::1", "4000"},
+		"by the Service, not its load balancer": {group(3306, false, ""), "basic-tidb.db.svc", "3306"},
+		"at the usual port":                     {group(0, false, ""), "basic-tidb.db.svc", "4000"},
+		"by the servers' while it is closed":    {group(3306, true, ""), "basic-tidb-peer.db.svc", "4000"},
+		"in the cluster's domain":               {group(0, true, "cluster.local"), "basic-tidb-peer.db.svc.cluster.local", "4000"},
 	} {
 		host, port := DatabaseAddress(c.group)
 		assert.Equal(t, [2]string{c.host, c.port}, [2]string{host, port}, name)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net"
 	"path"
 	"strconv"
 	"strings"
@@ -111,14 +110,15 @@ func (m *maker) mountCredentials(secret *v1alpha1.LocalReference) {
 	m.mount("storage", KeysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret.Name, Optional: ptr.To(true)}}, true)
 }
 
-// DatabaseAddress is where the database is connected to; empty if it is not known. A group that lets no
-// client in is reached by the Service of its servers.
+// DatabaseAddress is where Jobs connect to the database: by a name that the certificate for
+// MySQL clients has, which the address of a load balancer need not be in. A group that lets
+// no client in is reached by the Service of its servers.
 func DatabaseAddress(g *v1alpha1.TiDBGroup) (host, port string) {
 	if g.IsClosed() {
 		return names.ServiceHost(names.PeerService(g.Name), g.Namespace, g.Spec.ClusterDomain), strconv.Itoa(int(v1alpha1.PortTiDB))
 	}
-	host, port, _ = net.SplitHostPort(g.Status.Endpoint)
-	return host, port
+	number := workload.ServicePortNumber(g.Spec.Service, workload.Port{Name: "mysql", Number: v1alpha1.PortTiDB})
+	return names.ServiceHost(g.Name, g.Namespace, g.Spec.ClusterDomain), strconv.Itoa(int(number))
 }
 
 // setLogin gives the container the database, and what its servers are known by.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"path/filepath"
@@ -47,7 +48,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	if err != nil {
 		return result.Result{}, err
 	}
-	m := storage.Marker{UID: c.UID, Server: server}
+	m := storage.Marker{UID: c.UID, Attempt: rand.Text(), Server: server}
 	if c.Cluster.PD != "" {
 		var at uint64
 		at, err = database.CurrentTSO(ctx, db)
@@ -66,7 +67,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	}
 	if err != nil {
 		out := failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret)
-		return out, errors.Join(errBegun, c.removeAfter(p))
+		return out, errors.Join(errBegun, removeAfter(p, m))
 	}
 	return resultOfMarker(&m), nil
 }
@@ -135,11 +136,10 @@ func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
 
 // removeAfter removes what a failed backup has written: half a backup is none. It does so
 // also when the run was asked to stop.
-func (c Command) removeAfter(p *storage.Place) error {
+func removeAfter(p *storage.Place, m storage.Marker) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
-	_, err := p.Remove(ctx, c.UID)
-	return err
+	return p.RemoveAttempt(ctx, m)
 }
 
 // resultOfMarker is the result of a backup that is complete; empty without one.

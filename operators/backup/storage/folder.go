@@ -123,8 +123,19 @@ func (p *Place) sumSizes(ctx context.Context) (int64, error) {
 // Remove deletes the folder if its marker has the UID, and nothing if not. The marker goes
 // last, so that a deletion that was interrupted goes on. It says whether it was there.
 func (p *Place) Remove(ctx context.Context, uid string) (bool, error) {
+	return p.removeIf(ctx, func(m *Marker) bool { return m.UID == uid })
+}
+
+// RemoveAttempt deletes what one run of a Backup has written, and nothing of another one:
+// that may have begun, or be complete, when the first is cut off and fails at last.
+func (p *Place) RemoveAttempt(ctx context.Context, of Marker) error {
+	_, err := p.removeIf(ctx, func(m *Marker) bool { return m.UID == of.UID && m.Attempt == of.Attempt && !m.Complete })
+	return err
+}
+
+func (p *Place) removeIf(ctx context.Context, isOurs func(*Marker) bool) (bool, error) {
 	m, err := p.Marker(ctx)
-	if err != nil || m == nil || m.UID != uid {
+	if err != nil || m == nil || !isOurs(m) {
 		return false, err
 	}
 	last := p.markerKey()

@@ -113,6 +113,29 @@ func TestBR04AFolderBelongsToOneBackup(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(err, "", false).Reason)
 }
 
+// A node that was cut off goes on with a run that was given up, while the next one writes into
+// the folder, or has ended.
+func TestBR04TwoRunsOfABackupAreNotMixed(t *testing.T) {
+	_, p := volume(t, nil)
+	first, second := Marker{UID: "u", Attempt: "1"}, Marker{UID: "u", Attempt: "2"}
+	require.NoError(t, p.Begin(t.Context(), first))
+	_, err := p.Claim(t.Context(), "u")
+	require.NoError(t, err)
+	require.NoError(t, p.Begin(t.Context(), second))
+
+	_, err = p.Finish(t.Context(), first)
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(err, "", false).Reason)
+	require.NoError(t, p.RemoveAttempt(t.Context(), first))
+	_, err = p.Finish(t.Context(), second)
+	require.NoError(t, err, "the first has removed nothing of it")
+	for _, of := range []Marker{first, second} {
+		require.NoError(t, p.RemoveAttempt(t.Context(), of))
+		there, err := p.ReadComplete(t.Context(), "u")
+		require.NoError(t, err, "what is complete stays")
+		assert.Equal(t, "2", there.Attempt)
+	}
+}
+
 func TestBR04ARestoreReadsOnlyACompleteBackup(t *testing.T) {
 	for text, uid := range map[string]string{``: "", `{"uid":"u"}`: "", `{"uid":"v","complete":true}`: "u"} {
 		all := map[string]string{}

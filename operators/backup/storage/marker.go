@@ -19,6 +19,9 @@ const MarkerFile = "backup.json"
 type Marker struct {
 	// UID of the Backup.
 	UID string `json:"uid"`
+	// Attempt is another one for each run of the Backup. A run whose node is cut off may go on
+	// when the next one has begun.
+	Attempt string `json:"attempt,omitempty"`
 	// Physical says that BR has written the files.
 	Physical bool `json:"physical,omitempty"`
 	// Log says that TiKV writes a log there, of the LogBackup with the UID; it is never complete.
@@ -68,7 +71,7 @@ func (p *Place) Finish(ctx context.Context, m Marker) (Marker, error) {
 	switch {
 	case err != nil:
 		return m, err
-	case there == nil || there.UID != m.UID:
+	case there == nil || there.UID != m.UID || there.Attempt != m.Attempt:
 		return m, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile: the files of both are mixed", p.Folder, p.Name())
 	}
 	if m.Bytes, err = p.sumSizes(ctx); err != nil {

@@ -59,7 +59,7 @@ func setupController(_ context.Context, env operator.Env) error {
 	b := edits.For(ctrl.NewControllerManagedBy(env.Manager).Named(env.Name), &v1alpha1.Instance{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
-		WithOptions(env.Controller)
+		WithOptions(edits.WithBackoff(env.Controller))
 	if env.ClusterScoped {
 		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes))
 	}

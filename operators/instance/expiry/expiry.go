@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -37,7 +38,7 @@ func Add(env operator.Env) error {
 	err := ctrl.NewControllerManagedBy(env.Manager).
 		Named(env.Name+"-expiry").
 		For(&corev1.PersistentVolumeClaim{}, builder.WithPredicates(marked)).
-		WithOptions(env.Controller).
+		WithOptions(queueing.NewEdits().WithBackoff(env.Controller)).
 		Complete(env.InScope(&Reconciler{Env: env}))
 	if err != nil {
 		return fmt.Errorf("add controller of claims that expire: %w", err)

@@ -37,10 +37,10 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	case len(ca.Data[v1alpha1.NextKeyCert]) > 0:
 		in(v1alpha1.RotationTrustBoth)
 		if next.IsAllowed() {
-			p.CA = &Rotate{Live: ca, Data: signWithNext(ca.Data), Why: "NewLeafs: every member trusts both CAs, and the new one signs from now on"}
+			p.CA = &Rotate{Live: ca, Data: signWithNext(ca.Data), Why: "NewLeaves: every member trusts both CAs, and the new one signs from now on"}
 		}
-	case len(parseCertificates(p.Authority.trusted)) > 1:
-		in(v1alpha1.RotationNewLeafs)
+	case len(parseCertificates(p.Authority.trusted)) > 1 && wasMadeFor(ca, pd): // a user may trust others, too
+		in(v1alpha1.RotationNewLeaves)
 		if next.IsAllowed() {
 			p.CA = &Rotate{Live: ca, Data: trustOnlyOwn(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the previous CA is no longer trusted"}
 		}

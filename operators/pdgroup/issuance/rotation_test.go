@@ -82,7 +82,7 @@ func TestSEC01ACAIsReplacedInThreePhases(t *testing.T) {
 	started(pd, o)
 	first := o.Secrets[caSecret].Data
 	before := o
-	for _, phase := range []v1alpha1.CARotationPhase{v1alpha1.RotationTrustBoth, v1alpha1.RotationNewLeafs, v1alpha1.RotationTrustNew} {
+	for _, phase := range []v1alpha1.CARotationPhase{v1alpha1.RotationTrustBoth, v1alpha1.RotationNewLeaves, v1alpha1.RotationTrustNew} {
 		var p Plan
 		o, p = settled(t, pd, o)
 		require.NotNil(t, p.Rotation, phase)
@@ -170,4 +170,23 @@ func TestSEC01ACAIsReplacedByItselfBeforeItEnds(t *testing.T) {
 	require.NoError(t, err)
 	o.Secrets[caSecret].Data = trustOnlyOwn(signWithNext(trustBoth(mine.Data, next)))
 	assert.Nil(t, renewed(9).CA, "the next one has just begun")
+}
+
+// A CA that a user has brought, with whatever else is to be trusted beside it in ca.crt.
+func TestSEC01AuthoritiesThatAUserHasPutIntoTheCASecretStay(t *testing.T) {
+	pd, o := rotating(t)
+	pd.Spec.TLS.SelfSigned.RotatedAt = ""
+	other, err := NewAuthority("corp", now)
+	require.NoError(t, err)
+	ca := o.Secrets[caSecret].DeepCopy()
+	ca.Labels = nil // a user has made it
+	ca.Data["ca.crt"] = append(append([]byte{}, ca.Data["ca.crt"]...), other["tls.crt"]...)
+	o.Secrets[caSecret] = ca
+	for range 3 {
+		started(pd, o)
+		p := MakePlan(pd, o, now)
+		require.Nil(t, p.CA, "the user's Secret is not written")
+		assert.Nil(t, p.Rotation)
+		o = carried(t, pd, o, p)
+	}
 }

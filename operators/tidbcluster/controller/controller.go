@@ -48,7 +48,7 @@ func (r *Reconciler) setup() error {
 	edits := queueing.NewEdits()
 	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.TidbCluster{}, watch.OwnPredicate()).
 		Owns(&v1alpha1.Restore{}, changed).
-		WithOptions(r.Controller)
+		WithOptions(edits.WithBackoff(r.Controller))
 	for _, component := range v1alpha1.ComponentTable() {
 		b = b.Watches(component.New(), wants, changed)
 	}

@@ -282,6 +282,18 @@ func TestServiceOfAStrangerIsLeftAlone(t *testing.T) {
 	s.WaitForInstances(stage.Timeout, "basic-tikv-0")
 }
 
+func TestAPDWhosePDGroupIsGoneIsPolledNoMore(t *testing.T) {
+	t.Parallel()
+	s, g := running(t, 1)
+	s.SetDown("basic-tikv-0", true) // the group waits, and has PD polled often
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "")
+	require.NoError(t, s.Client.Delete(t.Context(), s.PDGroup()))
+	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
+	polls := s.PD.Polls()
+	<-time.After(4 * time.Second)
+	assert.LessOrEqual(t, s.PD.Polls()-polls, 1, "one was on its way")
+}
+
 func TestDeletedGroupMakesNothingAgain(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 1)

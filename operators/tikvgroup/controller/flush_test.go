@@ -25,8 +25,9 @@ func TestKV17AStoreWritesItsLogBackupsOutBetweenItsLeadersAndItsEnd(t *testing.T
 		change         func(*v1alpha1.TiKVGroup, *observation.Snapshot)
 		flushes, stops bool
 	}{
-		"its leaders go first":    {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.Stores[0].Leaders = 3 }, false, false},
-		"then it writes them out": {func(*v1alpha1.TiKVGroup, *observation.Snapshot) {}, true, false},
+		"its leaders go first": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.Stores[0].Leaders = 3 }, false, false},
+		"also if its Instance does not say yet which store it is": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.Instances[0].Status.Member = nil }, true, false},
+		"then it writes them out":                                 {func(*v1alpha1.TiKVGroup, *observation.Snapshot) {}, true, false},
 		"and stops when it has": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Flushed = map[types.UID]time.Time{"pod-basic-tikv-0": begun}
 		}, false, true},

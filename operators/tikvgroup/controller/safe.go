@@ -88,7 +88,7 @@ func (c stores) Prepare(d component.Disruption, begun time.Time) component.Prepa
 	if !p.Ready || !c.flushes || i.Status.PodIP == "" || !c.HasNoLeaders(i) || asked && ended.Equal(begun) {
 		return p
 	}
-	id := i.Status.Member.ID
+	id := c.ListedStore(i).ID
 	return component.Preparation{
 		Calls: []component.Call{{Verb: flushLogBackups, Target: id, Instance: i.Name}},
 		Wait: step.Wait("TiKV", look, v1alpha1.ReasonPreparing,
