@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 const (
-	// restTime is for how long nothing is written once a world has come to rest.
+	// restTime is for how long nothing is written once a world has come to rest, on a
+	// machine that has nothing else to do.
 	restTime = 500 * time.Millisecond
 	// restTries is how many of them may pass until then: an operator's Events
 	// are written some time after what they tell of.
@@ -19,7 +22,7 @@ const (
 // nothing is.
 func (r *runner) idle(ctx context.Context, d time.Duration) error {
 	for range restTries {
-		written, err := r.written(ctx, restTime)
+		written, err := r.written(ctx, machine.StretchWait(restTime))
 		if err != nil {
 			return err
 		}

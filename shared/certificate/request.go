@@ -50,7 +50,7 @@ func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
 			if p.secret.Name == wanted.Member.Name {
 				r.Names = append(serviceHosts(g), "*."+peerHost(g)) // whatever pods there will be
 			}
-			if p.secret.Name == wanted.MySQL.Name && g.GroupKind() == v1alpha1.KindTiDBGroup {
+			if p.secret.Name == wanted.MySQL.Name {
 				r.Names = append(slices.Clip(r.Names), peerHost(g)) // where a Restore reaches a group that lets no client in
 			}
 			for _, u := range p.uses {

@@ -167,6 +167,18 @@ func TestAnUnreachableMemberIsAskedAgainAndItsErrorStaysTheSame(t *testing.T) {
 	assert.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
 }
 
+func TestMembersOfAGroupThatIsGoneAreForgotten(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.edit(func() { p.config = config{"a": "2"} })
+	p.converge()
+	p.beside = true
+	p.reconcile(p.Snapshot())
+	assert.Empty(t, p.begun, "what they run with is known")
+	p.members.Forget(types.NamespacedName{Namespace: p.own.Namespace, Name: p.own.Name})
+	p.reconcile(p.Snapshot())
+	assert.Len(t, p.begun, 2, "another group of this name asks its own")
+}
+
 func TestAnEditBlockedByAnUnreachableMemberNamesTheWorkaround(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.down = true

@@ -105,6 +105,14 @@ func (m *Members) tlsContext(g v1alpha1.Group) func(context.Context) context.Con
 // Answers reports which groups have an answer.
 func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
 
+// Forget forgets what is known of the members of a group.
+func (m *Members) Forget(g types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.seen, g)
+	delete(m.held, g)
+}
+
 // Observe returns what the running members of a group that may run with something
 // else than their files say run with, as far as that is known. It has those asked
 // that it does not know or whose process is another one by now, and forgets those

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -71,7 +72,7 @@ func TestBR04FilesAreDeletedWithTheirBackupOnlyIfItsPolicyIsDelete(t *testing.T)
 	w.collect("monday-clean-1") // nothing else would stop it
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestBR04ABackupGoesWhenItsFilesAreGone(t *testing.T) {
@@ -94,7 +95,7 @@ func TestBR04ABackupGoesWhenItsFilesAreGone(t *testing.T) {
 		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b); !apierrors.IsNotFound(err) {
 			assert.NotContains(c, b.Finalizers, v1alpha1.FinalizerBackup) // the garbage collector does the rest
 		}
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestBR04ARestoreReadsACompleteBackup(t *testing.T) {
@@ -150,20 +151,20 @@ func TestBR02AScheduleMakesBackupsAndKeepsTheNewest(t *testing.T) {
 				made = b
 			}
 		}
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.state(&made, v1alpha1.RunRunning, "")
 	require.NoError(t, w.Client.Get(t.Context(), w.Key(old.Name), old), "the last good one stays until a newer one is complete")
 	w.end(made.Name+"-backup-1", result.Result{Bytes: 1}, metav1.Now())
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(w.Client.Get(t.Context(), w.Key(old.Name), old))
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	require.NoError(t, w.Client.Get(t.Context(), w.Key(strange.Name), strange), "the schedule has not made it")
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		require.NoError(c, w.Client.Get(t.Context(), w.Key(s.Name), s))
 		assert.Equal(c, made.Name, s.Status.LastBackup)
 		assert.NotNil(c, s.Status.NextRun)
 		assert.Equal(c, "True/Ready", stage.Verdict(s, v1alpha1.ConditionReady))
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestBR02AnInvalidScheduleIsReportedAndMakesNoBackup(t *testing.T) {
@@ -210,7 +211,7 @@ func TestBR01OnePhysicalRunOfAClusterGoesOnAtATime(t *testing.T) {
 				}
 			}
 			return running != nil
-		}, stage.StretchWait(stage.Timeout), stage.Tick)
+		}, machine.StretchWait(stage.Timeout), stage.Tick)
 		w.RequireNoWrites(500 * time.Millisecond)
 		for _, b := range all {
 			if b != running && !b.Status.HasEnded() {
@@ -257,7 +258,7 @@ func TestBR01ALogBackupFollowsItsSpecAndGoesWhenItsTaskIsStopped(t *testing.T) {
 	w.collect("pitr-log-3")
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(l), l))
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestBR01AChosenBackupIsKeptWhileItIsRestored(t *testing.T) {

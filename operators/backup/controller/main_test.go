@@ -18,6 +18,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -89,14 +90,14 @@ func (w *world) state(run v1alpha1.Run, want v1alpha1.RunState, words string) {
 		require.NoError(c, w.Client.Get(w.Context(), client.ObjectKeyFromObject(o), o))
 		assert.Equal(c, want, run.GetRunStatus().State, stage.Dump(o))
 		assert.Contains(c, stage.Dump(o), words)
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 // job waits for a Job.
 func (w *world) job(name string) *batchv1.Job {
 	w.Helper()
 	j := &batchv1.Job{}
-	require.Eventually(w, func() bool { return w.Client.Get(w.Context(), w.Key(name), j) == nil }, stage.StretchWait(stage.Timeout), stage.Tick, name)
+	require.Eventually(w, func() bool { return w.Client.Get(w.Context(), w.Key(name), j) == nil }, machine.StretchWait(stage.Timeout), stage.Tick, name)
 	return j
 }
 
@@ -145,7 +146,7 @@ func (w *world) collect(name string) {
 			err = w.Client.Update(w.Context(), j)
 		}
 		return apierrors.IsNotFound(err)
-	}, stage.StretchWait(stage.Timeout), stage.Tick, name)
+	}, machine.StretchWait(stage.Timeout), stage.Tick, name)
 }
 
 // pod is any.

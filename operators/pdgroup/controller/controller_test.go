@@ -25,6 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -80,7 +81,7 @@ func TestPD19TheClientServiceHasTheGroupsNameAndChangesInPlace(t *testing.T) {
 			assert.Equal(c, "blue", stage.Template(c, i).Labels["team"])
 			assert.Equal(c, "one", stage.Template(c, i).Annotations["note"])
 		}
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	after := w.WaitUntilConverged()
 	assert.NotEqual(t, before.Status.CurrentRevision, after.Status.CurrentRevision)
 	for _, i := range w.Instances() {
@@ -92,10 +93,10 @@ func TestPD02MembersJoinByTheServiceOnceTheClusterExists(t *testing.T) {
 	w := begin(t)
 	w.create()
 	first := func() string { return startArg(t, &w.Instances()[0]) }
-	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, machine.StretchWait(stage.Timeout), stage.Tick)
 	revision := w.Instances()[0].Spec.Revision
 	w.WaitUntilConverged()
-	require.Eventually(t, func() bool { return strings.Contains(first(), "--join=http://basic-pd."+w.Namespace+".svc:2379") }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return strings.Contains(first(), "--join=http://basic-pd."+w.Namespace+".svc:2379") }, machine.StretchWait(stage.Timeout), stage.Tick)
 	for _, i := range w.Instances() {
 		assert.NotContains(t, startArg(t, &i), "--initial-cluster=")
 		assert.Equal(t, revision, i.Spec.Revision, "joining makes no revision")
@@ -142,7 +143,7 @@ func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 		most = max(most, len(unready))
 	})
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
-	require.Eventually(t, func() bool { return len(w.Instances()) == 5 }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.Instances()) == 5 }, machine.StretchWait(stage.Timeout), stage.Tick)
 	g := w.WaitUntilConverged()
 	assert.Len(t, g.Status.Members, 5)
 	stop()
@@ -244,7 +245,7 @@ func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testin
 			revisions, files := stored(c)
 			assert.ElementsMatch(c, want, revisions)
 			assert.ElementsMatch(c, leases, files)
-		}, stage.StretchWait(stage.Timeout), stage.Tick)
+		}, machine.StretchWait(stage.Timeout), stage.Tick)
 	}
 	for _, lease := range []string{"5", "6", "7"} {
 		roll(lease)
@@ -343,7 +344,7 @@ func TestPD13AMemberThatIsDownForLongIsReplaced(t *testing.T) {
 		i := &v1alpha1.Instance{}
 		err := w.Client.Get(w.Context(), w.Key("basic-pd-1"), i)
 		return err == nil && i.UID != dead
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.SetDown("basic-pd-1", false)
 	w.WaitUntilConverged()
 	assert.Equal(t, []string{"delete-member 11"}, slices.Compact(w.PD.Calls()), "the dead one leaves before the new one joins")
@@ -370,7 +371,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 		require.Eventually(t, func() bool {
 			err := w.Client.Get(w.Context(), key, o)
 			return err == nil && o.GetUID() != gone
-		}, stage.StretchWait(stage.Timeout), stage.Tick, "%T %s", o, key.Name)
+		}, machine.StretchWait(stage.Timeout), stage.Tick, "%T %s", o, key.Name)
 	}
 	// What another owner changed is set back as well.
 	var s corev1.Service
@@ -380,7 +381,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(&s), &s)
 		return err == nil && s.Spec.Ports[0].TargetPort.StrVal == "client"
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.WaitUntilConverged()
 }
 
@@ -429,7 +430,7 @@ func TestPD03AClaimWithoutLabelsKeepsPDFromBeingBootstrapped(t *testing.T) {
 	assert.Empty(t, w.Instances())
 	claim.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "basic-pd-5"}
 	require.NoError(t, w.Client.Update(w.Context(), claim))
-	require.Eventually(t, func() bool { return len(w.Instances()) == 1 }, stage.StretchWait(2*stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.Instances()) == 1 }, machine.StretchWait(2*stage.Promptly), stage.Tick)
 	assert.Equal(t, "basic-pd-5", w.Instances()[0].Name, "the member with the data starts, and none bootstraps beside it")
 }
 
@@ -479,7 +480,7 @@ func TestADeletedGroupLeavesNothingOfItsOwnBehind(t *testing.T) {
 		left := w.Versions()
 		delete(left, "ConfigMap kube-root-ca.crt")
 		return len(left) == 0
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestAPDThatStopsAnsweringIsNamed(t *testing.T) {
@@ -547,11 +548,11 @@ func TestAStoppedOperatorGivesItsLeaseBackAtOnce(t *testing.T) {
 		require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 		// It gives back what it knows to hold: the API server's answer may still be on its way.
 		return err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" && strings.Contains(rig.Log.LinesAbout(w.Namespace), "Successfully acquired lease")
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	again.Stop()
 	// Far sooner than the 15 s that an abandoned lease takes to run out.
 	require.Eventually(t, func() bool {
 		require.NoError(t, w.Client.Get(w.Context(), key, lease))
 		return ptr.Deref(lease.Spec.HolderIdentity, "") == ""
-	}, stage.StretchWait(stage.Promptly), stage.Tick)
+	}, machine.StretchWait(stage.Promptly), stage.Tick)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -148,7 +149,7 @@ func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := w.Client.Get(w.Context(), w.Key("basic-pd"), &service)
 		return err == nil && service.UID != gone
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	left = w.Instance("basic-pd-1")
 	assert.Contains(t, left.Finalizers, v1alpha1.FinalizerMember, "PD has not answered")
 
@@ -157,7 +158,7 @@ func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
 		v.Leader, v.Members[0].Healthy = "basic-pd-0", true
 	})
 	w.PD.Fail(nil)
-	require.Eventually(t, func() bool { return w.Get().Status.Recovery.Phase == v1alpha1.RecoveryFinished }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return w.Get().Status.Recovery.Phase == v1alpha1.RecoveryFinished }, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 // PD-22: the store's group was deleted without it. That it has stopped is seen by
@@ -174,7 +175,7 @@ func TestNoMemberForgetsTheOthersWhileAnOrphanedStoreRuns(t *testing.T) {
 		PodTemplate: runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"tikv","image":"tikv"}]}}`)},
 	}
 	w.Create(store)
-	require.Eventually(t, func() bool { return w.Instance("basic-tikv-0").Status.PodUID != "" }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return w.Instance("basic-tikv-0").Status.PodUID != "" }, machine.StretchWait(stage.Timeout), stage.Tick)
 
 	w.rebuilds(v1alpha1.RecoveryForcing)
 	w.WaitForMessage(w.Get(), v1alpha1.ReasonRecoveringQuorum, "Instance basic-tikv-0 of TiKVGroup basic-tikv still has its pod basic-tikv-0")
@@ -182,5 +183,5 @@ func TestNoMemberForgetsTheOthersWhileAnOrphanedStoreRuns(t *testing.T) {
 	forced := func() bool { return strings.HasSuffix(w.Instance("basic-pd-0").Spec.Revision, "-forced") }
 	assert.False(t, forced())
 	w.Edit(store, func() { store.Spec.Suspended = true })
-	require.Eventually(t, forced, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, forced, machine.StretchWait(stage.Timeout), stage.Tick)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbcluster/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -39,7 +40,7 @@ func (w *world) closed() []string {
 func (w *world) restore() *v1alpha1.Restore {
 	w.Helper()
 	r := &v1alpha1.Restore{}
-	require.Eventually(w, func() bool { return w.Client.Get(w.Context(), w.Key("basic-bootstrap"), r) == nil }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(w, func() bool { return w.Client.Get(w.Context(), w.Key("basic-bootstrap"), r) == nil }, machine.StretchWait(stage.Timeout), stage.Tick)
 	return r
 }
 
@@ -58,7 +59,7 @@ func TestBR04NoClientConnectsBeforeTheDataIsRestored(t *testing.T) {
 	w.create(fromMonday)
 	r := w.restore()
 	assert.Equal(t, "basic-tidb", r.Spec.TiDBGroup.Name)
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Len(c, w.groups(), 6) }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Len(c, w.groups(), 6) }, machine.StretchWait(stage.Timeout), stage.Tick)
 	both := []string{"TiDBGroup basic-tidb", "TiProxyGroup basic-tiproxy"}
 	assert.ElementsMatch(t, both, w.closed())
 	w.everythingReady()
@@ -69,7 +70,7 @@ func TestBR04NoClientConnectsBeforeTheDataIsRestored(t *testing.T) {
 	assert.ElementsMatch(t, both, w.closed())
 
 	w.end(r, step.Done())
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, w.closed()) }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, w.closed()) }, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.everythingReady()
 	c := w.WaitUntilConverged()
 	require.NotNil(t, c.Status.RestoredAt)
@@ -86,7 +87,7 @@ func TestBR04NoClientConnectsBeforeTheDataIsRestored(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		tidb, _ := w.groups()["TiDBGroup basic-tidb"].(*v1alpha1.TiDBGroup)
 		assert.Zero(c, *tidb.Spec.MaxSurge)
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.everythingReady()
 	w.WaitUntilConverged()
 	assert.Empty(t, w.closed())
@@ -111,19 +112,19 @@ func TestBootstrapFromCanBeGivenUpAndNotAdded(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.NoError(c, w.Client.Get(w.Context(), client.ObjectKeyFromObject(r), r))
 		assert.Equal(c, "fast", r.Spec.NodeSelector["disk"])
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 
 	require.NoError(t, edit(func(c *v1alpha1.TidbCluster) { c.Spec.BootstrapFrom = nil }))
 	// No garbage collector runs here: the Restore goes when the test takes its finalizer.
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.NoError(c, w.Client.Get(w.Context(), client.ObjectKeyFromObject(r), r))
 		assert.NotNil(c, r.DeletionTimestamp)
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	assert.Len(t, w.closed(), 2, "what it has begun to write is not stopped yet")
 	before := r.DeepCopy()
 	r.Finalizers = nil
 	require.NoError(t, w.Client.Patch(w.Context(), r, client.MergeFrom(before)))
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, w.closed()) }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, w.closed()) }, machine.StretchWait(stage.Timeout), stage.Tick)
 
 	err = edit(fromMonday)
 	require.ErrorContains(t, err, "it may be removed later, not added")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -78,9 +79,9 @@ func TestAGroupOfEveryComponentIsMadeAndSuspended(t *testing.T) {
 	all := slices.Sorted(slices.Values(v1alpha1.GroupKinds(func(v1alpha1.ComponentInfo) bool { return true })))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Equal(c, all, kinds(func(v1alpha1.Group) bool { return true }))
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Equal(c, all, kinds(func(g v1alpha1.Group) bool { return g.GetComponentSpec().Suspended }))
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -33,7 +34,7 @@ func created(t *testing.T) *world {
 	t.Helper()
 	w := begin(t)
 	w.create()
-	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, machine.StretchWait(stage.Promptly), stage.Tick)
 	return w
 }
 
@@ -98,7 +99,7 @@ func TestAnEditReachesItsGroupAlone(t *testing.T) {
 	w.WaitUntilConverged()
 	before := w.Versions()
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiDB[0].Replicas = ptr.To(int32(3)) })
-	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb"].GetReplicas() == 3 }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb"].GetReplicas() == 3 }, machine.StretchWait(stage.Promptly), stage.Tick)
 	after := w.Versions()
 	for _, same := range []string{"PDGroup basic-pd", "TiKVGroup basic-tikv", "TiFlashGroup basic-tiflash"} {
 		assert.Equal(t, before[same], after[same], same)
@@ -110,7 +111,7 @@ func TestAnEditReachesItsGroupAlone(t *testing.T) {
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-tidb"}, g))
 	g.Spec.Replicas = ptr.To(int32(7))
 	require.NoError(t, w.Client.Update(w.Context(), g))
-	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb"].GetReplicas() == 3 }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb"].GetReplicas() == 3 }, machine.StretchWait(stage.Promptly), stage.Tick)
 }
 
 // DB-18: an entry without replicas leaves them to an autoscaler, whatever else of it
@@ -124,7 +125,7 @@ func TestDB18AnEntryWithoutReplicasLeavesTheGroupsReplicasAlone(t *testing.T) {
 	}
 	edit := func(version string, replicas *int32) {
 		w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiDB[0].Version, c.Spec.TiDB[0].Replicas = version, replicas })
-		require.Eventually(t, func() bool { return tidb().GetComponentSpec().Version == version }, stage.StretchWait(stage.Promptly), stage.Tick)
+		require.Eventually(t, func() bool { return tidb().GetComponentSpec().Version == version }, machine.StretchWait(stage.Promptly), stage.Tick)
 		w.everythingReady()
 		w.WaitUntilConverged()
 	}
@@ -145,7 +146,7 @@ func TestDB18AnEntryWithoutReplicasLeavesTheGroupsReplicasAlone(t *testing.T) {
 	edit("v8.6.2", ptr.To(int32(2)))
 	assert.EqualValues(t, 2, tidb().GetReplicas())
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiDB = append(c.Spec.TiDB, v1alpha1.TiDBEntry{Name: "batch"}) })
-	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb-batch"] != nil }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb-batch"] != nil }, machine.StretchWait(stage.Promptly), stage.Tick)
 	assert.EqualValues(t, 2, w.groups()["TiDBGroup basic-tidb-batch"].GetReplicas(), "a new group begins with the default")
 }
 
@@ -164,15 +165,15 @@ func TestAnEntryThatIsRemovedIsPrunedAndNothingElse(t *testing.T) {
 	g.Spec.Replicas = ptr.To(int32(0))
 	require.NoError(t, w.Client.Update(w.Context(), g))
 	w.everythingReady()
-	require.Eventually(t, func() bool { _, there := w.groups()["TiFlashGroup basic-tiflash"]; return !there }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { _, there := w.groups()["TiFlashGroup basic-tiflash"]; return !there }, machine.StretchWait(stage.Promptly), stage.Tick)
 	assert.Contains(t, w.groups(), "TiFlashGroup mine", "only what the cluster owns is pruned")
 	// The cluster was Ready before the group went, too.
-	require.Eventually(t, func() bool { return len(w.Get().Status.Groups) == 3 }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.Get().Status.Groups) == 3 }, machine.StretchWait(stage.Promptly), stage.Tick)
 	w.WaitUntilConverged()
 	w.Change(func(c *v1alpha1.TidbCluster) {
 		c.Spec.TiDB = append(c.Spec.TiDB, v1alpha1.TiDBEntry{Name: "batch"})
 	})
-	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb-batch"] != nil }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb-batch"] != nil }, machine.StretchWait(stage.Promptly), stage.Tick)
 }
 
 func TestAGroupOfAnotherOwnerIsNeverTouched(t *testing.T) {
@@ -190,7 +191,7 @@ func TestAGroupOfAnotherOwnerIsNeverTouched(t *testing.T) {
 	assert.Equal(t, was, foreign.ResourceVersion)
 	require.NoError(t, w.Client.Delete(w.Context(), foreign))
 	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForGroups")
-	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, machine.StretchWait(stage.Promptly), stage.Tick)
 	assert.Equal(t, "v8.5.7", w.groups()["PDGroup basic-pd"].GetComponentSpec().Version)
 }
 
@@ -205,9 +206,9 @@ func TestResourcesThatAreTakenAwayAreTakenFromTheGroup(t *testing.T) {
 	w.Change(func(c *v1alpha1.TidbCluster) {
 		c.Spec.TiFlash[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
 	})
-	require.Eventually(t, has(true), stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, has(true), machine.StretchWait(stage.Promptly), stage.Tick)
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash[0].Resources = v1alpha1.Resources{} })
-	require.Eventually(t, has(false), stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, has(false), machine.StretchWait(stage.Promptly), stage.Tick)
 }
 
 // P7: what says nothing more when it is encoded, {}, takes back what it said before.
@@ -222,7 +223,7 @@ func TestARemovedFieldReachesTheGroup(t *testing.T) {
 	}
 	edit := func(what string, change func(c *v1alpha1.TidbCluster), arrived func() bool) {
 		w.Change(change)
-		require.Eventually(t, arrived, stage.StretchWait(stage.Promptly), stage.Tick, what)
+		require.Eventually(t, arrived, machine.StretchWait(stage.Promptly), stage.Tick, what)
 	}
 	all := func(paused bool) func() bool {
 		return func() bool {
@@ -273,7 +274,7 @@ func TestAnEmptyFieldWithAMeaningReachesTheGroup(t *testing.T) {
 			require.Eventually(t, func() bool {
 				raw := *of(w.groups()["TiKVGroup basic-tikv"].GetComponentSpec())
 				return raw == nil && said == "" || raw != nil && string(raw.Raw) == said
-			}, stage.StretchWait(stage.Promptly), stage.Tick, "%s: %s", field, said)
+			}, machine.StretchWait(stage.Promptly), stage.Tick, "%s: %s", field, said)
 		}
 	}
 }
@@ -286,7 +287,7 @@ func TestATiDBGroupOfAnotherOwnerBlocksNoOtherGroup(t *testing.T) {
 	require.NoError(t, w.Client.Create(w.Context(), foreign))
 	w.create()
 	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
-	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, machine.StretchWait(stage.Promptly), stage.Tick)
 }
 
 // A cache that lags must not make another owner's group ours: what it has not
@@ -316,7 +317,7 @@ func TestOrphanedGroupsAreAdoptedAgain(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic"}, &v1alpha1.TidbCluster{})
 		return apierrors.IsNotFound(err)
-	}, stage.StretchWait(stage.Promptly), stage.Tick)
+	}, machine.StretchWait(stage.Promptly), stage.Tick)
 	// No garbage collector runs here: this is what --cascade=orphan leaves.
 	for _, g := range w.groups() {
 		g.SetOwnerReferences(nil)
@@ -333,7 +334,7 @@ func TestOrphanedGroupsAreAdoptedAgain(t *testing.T) {
 			}
 		}
 		return true
-	}, stage.StretchWait(stage.Promptly), stage.Tick)
+	}, machine.StretchWait(stage.Promptly), stage.Tick)
 	assert.Equal(t, uid, w.groups()["PDGroup basic-pd"].GetUID())
 }
 
@@ -371,10 +372,10 @@ func TestPauseAndSuspendArePassedToEveryGroup(t *testing.T) {
 			}
 		}
 		return true
-	}, stage.StretchWait(stage.Promptly), stage.Tick)
+	}, machine.StretchWait(stage.Promptly), stage.Tick)
 	w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Paused, c.Spec.Suspended = false, false })
-	require.Eventually(t, func() bool { return !w.groups()["PDGroup basic-pd"].GetComponentSpec().Paused }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return !w.groups()["PDGroup basic-pd"].GetComponentSpec().Paused }, machine.StretchWait(stage.Promptly), stage.Tick)
 	w.everythingReady()
 	w.WaitUntilConverged()
 }
@@ -390,7 +391,7 @@ func TestPDIsTheLastToBeSuspendedAndTheFirstToBeResumed(t *testing.T) {
 				}
 			}
 			return true
-		}, stage.StretchWait(stage.Promptly), stage.Tick)
+		}, machine.StretchWait(stage.Promptly), stage.Tick)
 		groups := slices.SortedFunc(maps.Values(w.groups()), func(a, b v1alpha1.Group) int {
 			order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 			require.NoError(t, err)

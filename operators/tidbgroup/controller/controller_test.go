@@ -25,6 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -48,7 +49,7 @@ func TestDB02ServersStartTheMomentThatPDAndTiKVAreReady(t *testing.T) {
 	assert.Empty(t, w.Instances())
 
 	w.WriteGroupStatus(tikv, step.Done())
-	require.Eventually(t, func() bool { return len(w.Instances()) == 2 }, stage.StretchWait(stage.Promptly), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.Instances()) == 2 }, machine.StretchWait(stage.Promptly), stage.Tick)
 	g = w.WaitUntilConverged()
 	assert.Equal(t, "basic-tidb."+w.Namespace+".svc:4000", g.Status.Endpoint)
 	assert.Equal(t, "Serving", w.Instances()[0].Status.Member.State)
@@ -74,11 +75,11 @@ func TestDB01TheServiceChangesInPlace(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := w.Client.Get(w.Context(), key, &s)
 		return err == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Annotations["team"] == "blue" && s.Spec.Ports[0].Port == 3306
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	assert.NotZero(t, s.Spec.Ports[0].NodePort)
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.7"}}
 	require.NoError(t, w.Client.Status().Update(w.Context(), &s))
-	require.Eventually(t, func() bool { return w.Get().Status.Endpoint == "192.0.2.7:3306" }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return w.Get().Status.Endpoint == "192.0.2.7:3306" }, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeClusterIP} })
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		var s corev1.Service
@@ -87,7 +88,7 @@ func TestDB01TheServiceChangesInPlace(t *testing.T) {
 		assert.NotContains(c, s.Annotations, "team")
 		assert.EqualValues(c, 4000, s.Spec.Ports[0].Port)
 		assert.Zero(c, s.Spec.Ports[0].NodePort)
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.WaitUntilConverged()
 }
 
@@ -102,7 +103,7 @@ func TestADrainAsksTheGroupsOwnBudget(t *testing.T) {
 		require.Eventually(t, func() bool {
 			var b policyv1.PodDisruptionBudget
 			return w.Client.Get(w.Context(), key, &b) == nil && b.Spec.MinAvailable.IntValue() == n
-		}, stage.StretchWait(stage.Timeout), stage.Tick, "all but one stay: %d", n)
+		}, machine.StretchWait(stage.Timeout), stage.Tick, "all but one stay: %d", n)
 	}
 	stay(int(w.Get().GetReplicas()) - 1)
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](4) })
@@ -126,7 +127,7 @@ func TestDB09AMissingBootstrapSQLIsNamedAndWaitedFor(t *testing.T) {
 	require.NoError(t, w.Client.Create(w.Context(), c))
 	require.EventuallyWithT(t, func(check *assert.CollectT) {
 		assert.Contains(check, stage.Dump(w.Get()), `has no key "init.sql"`)
-	}, stage.StretchWait(stage.Promptly), stage.Tick)
+	}, machine.StretchWait(stage.Promptly), stage.Tick)
 	c.Data["init.sql"] = "CREATE USER x;"
 	require.NoError(t, w.Client.Update(w.Context(), c))
 	w.WaitUntilConverged()
@@ -195,11 +196,11 @@ func TestDB14RunningServersAreLabelledAndAgainAfterARestart(t *testing.T) {
 		g.Spec.ServerLabels = map[string]v1alpha1.StoreLabelValue{"rack": "r1"}
 	})
 	w.WaitUntilConverged()
-	require.Eventually(t, func() bool { n, _ := w.labelled.get(); return n > 0 }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { n, _ := w.labelled.get(); return n > 0 }, machine.StretchWait(stage.Timeout), stage.Tick)
 	calls, labels := w.labelled.get()
 	assert.Equal(t, map[string]string{"rack": "r1"}, labels)
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels["rack"] = "another-rack" })
-	require.Eventually(t, func() bool { _, l := w.labelled.get(); return l["rack"] == "another-rack" }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { _, l := w.labelled.get(); return l["rack"] == "another-rack" }, machine.StretchWait(stage.Timeout), stage.Tick)
 	again, _ := w.labelled.get()
 	assert.Equal(t, calls+1, again, "once for each change")
 	for _, i := range w.Instances() {
@@ -278,7 +279,7 @@ func TestDB08TiDBIsToldOfAnUpgradeBeforeItBeginsAndWhenItIsOver(t *testing.T) {
 	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionUpToDate, "False/AnnouncingUpgrade")
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Contains(c, stage.Dump(w.Get()), "no owner of the DDL yet")
-	}, stage.StretchWait(stage.Promptly), stage.Tick)
+	}, machine.StretchWait(stage.Promptly), stage.Tick)
 	assert.Equal(t, "v8.5.7", g.Status.Upgrade.From)
 	g = w.WaitForVerdict(stage.Timeout, v1alpha1.ConditionUpToDate, "True/UpToDate")
 	assert.Equal(t, []statusport.Verb{statusport.Start, statusport.Start, statusport.Start, statusport.Finish}, w.labelled.orders())
@@ -304,7 +305,7 @@ func TestARollWaitsForTheGroupsBeforeIt(t *testing.T) {
 	assert.Contains(t, stage.Dump(g), "PDGroup basic-pd comes first")
 	assert.Len(t, w.Instances(), 2, "the additional server is part of the roll")
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
-	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, machine.StretchWait(stage.Timeout), stage.Tick)
 	for _, i := range w.Instances() {
 		assert.Equal(t, "pingcap/tidb:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image, "who is added meanwhile runs what the others run")
 	}
@@ -358,7 +359,7 @@ func TestDB19AServerThatHasLeftIsNotListedInPD(t *testing.T) {
 	require.Eventually(t, func() bool {
 		left, err := w.PD.Servers(w.Context())
 		return err == nil && len(left) == 1 && strings.HasPrefix(left[0].Address, stays+".")
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestAWrongImageIsFixedByFixingTheSpec(t *testing.T) {
@@ -392,7 +393,7 @@ func TestAnIdleGroupCausesNoWriteAlsoAfterARestart(t *testing.T) {
 	given, _ := w.labelled.get()
 	again, labelled := w.operate()
 	w.Touch("one")
-	require.Eventually(t, func() bool { n, _ := labelled.get(); return n == 2 }, stage.StretchWait(stage.Timeout), stage.Tick, "a new operator labels once more")
+	require.Eventually(t, func() bool { n, _ := labelled.get(); return n == 2 }, machine.StretchWait(stage.Timeout), stage.Tick, "a new operator labels once more")
 	w.WaitUntilSettled()
 	assert.Empty(t, again.Writes())
 	assert.Empty(t, w.operator.Writes()[calls:])

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
@@ -46,7 +47,7 @@ func (w *world) sql(name string, state v1alpha1.SQLState, says string) v1alpha1.
 		}
 		assert.Equal(c, state, found.State, "%+v", found)
 		assert.Contains(c, found.Message, says)
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	return found
 }
 
@@ -54,7 +55,7 @@ func (w *world) sql(name string, state v1alpha1.SQLState, says string) v1alpha1.
 func (w *world) job(name string) *batchv1.Job {
 	w.Helper()
 	job := &batchv1.Job{}
-	require.Eventually(w, func() bool { return w.Client.Get(w.Context(), w.Key(name), job) == nil }, stage.StretchWait(stage.Timeout), stage.Tick, name)
+	require.Eventually(w, func() bool { return w.Client.Get(w.Context(), w.Key(name), job) == nil }, machine.StretchWait(stage.Timeout), stage.Tick, name)
 	return job
 }
 
@@ -96,7 +97,7 @@ func (w *world) collect(name string) {
 			err = w.Client.Update(w.Context(), job)
 		}
 		return apierrors.IsNotFound(err)
-	}, stage.StretchWait(stage.Timeout), stage.Tick, name)
+	}, machine.StretchWait(stage.Timeout), stage.Tick, name)
 }
 
 // told returns how often an Event of a reason was told of the group, and its note.
@@ -147,7 +148,7 @@ func TestDB10SQLRunsOnARunningGroupAndStatusShowsItsEnd(t *testing.T) {
 			require.EventuallyWithT(t, func(c *assert.CollectT) {
 				count, _ := w.told(reason)
 				assert.Equal(c, want, count, reason)
-			}, stage.StretchWait(stage.Timeout), stage.Tick)
+			}, machine.StretchWait(stage.Timeout), stage.Tick)
 		}
 	}
 	told()
@@ -156,7 +157,7 @@ func TestDB10SQLRunsOnARunningGroupAndStatusShowsItsEnd(t *testing.T) {
 	w.operator.Stop()
 	w.operator, w.labelled = w.operate()
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels = map[string]v1alpha1.StoreLabelValue{"a": "b"} })
-	require.Eventually(t, func() bool { calls, _ := w.labelled.get(); return calls > 0 }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { calls, _ := w.labelled.get(); return calls > 0 }, machine.StretchWait(stage.Timeout), stage.Tick)
 	for _, path := range w.operator.Writes() {
 		assert.False(t, strings.HasPrefix(path, "POST") && strings.HasSuffix(path, "/jobs"), path)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -80,7 +81,7 @@ func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
 		return strings.HasPrefix(c.Message, "TiKVGroup basic-tikv is not Ready yet: kubectl ")
-	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
+	}, machine.StretchWait(stage.Timeout), 20*time.Millisecond)
 
 	s.WriteGroupStatus(s.TiKVGroup(), step.Done())
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, v1alpha1.ReasonDependenciesReady)
@@ -135,7 +136,7 @@ func TestStoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	s.Create(g)
 	require.Eventually(t, func() bool {
 		return assert.ObjectsAreEqual(map[string]string{"disk": "ssd", "zone": "z1"}, s.PD.Labels("1"))
-	}, stage.StretchWait(stage.Timeout), 10*time.Millisecond)
+	}, machine.StretchWait(stage.Timeout), 10*time.Millisecond)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 }
 
@@ -164,7 +165,7 @@ func TestFL06StoresAreRestartedOneAfterTheOther(t *testing.T) {
 	s, g := running(t, 2)
 	s.ChangeStore("basic-tiflash-0", func(store *pd.Store) { store.Regions = 5 })
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
-	require.Eventually(t, func() bool { return len(s.StoppedInstances()) == 1 }, stage.StretchWait(stage.Timeout), time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.StoppedInstances()) == 1 }, machine.StretchWait(stage.Timeout), time.Millisecond)
 	s.PD.SetState(pd.StateDisconnected, s.StoreID("basic-tiflash-0"))
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRecovering)
 	assert.Contains(t, c.Message, "is Disconnected after its restart")
@@ -217,5 +218,5 @@ func TestDeletedGroupMakesNothingAgain(t *testing.T) {
 	require.NoError(t, s.Client.Delete(t.Context(), &v1alpha1.Instance{ObjectMeta: s.Meta("basic-tiflash-0")}))
 	require.Eventually(t, func() bool {
 		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Replicas == 0 && len(s.Instances()) == 0
-	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
+	}, machine.StretchWait(stage.Timeout), 20*time.Millisecond)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -130,7 +131,7 @@ func TestFL06AStoreThatNeverRunsCanBeRestarted(t *testing.T) {
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
 	s.WaitForMessage(g, v1alpha1.ReasonRecovering, "basic-tiflash-0 says \"Ready\" after its restart")
 	s.Edit(g, func() { g.Spec.ProxyConfig = "" })
-	require.Eventually(t, func() bool { return slices.Equal(s.StoppedInstances(), []string{"basic-tiflash-0", "basic-tiflash-0"}) }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return slices.Equal(s.StoppedInstances(), []string{"basic-tiflash-0", "basic-tiflash-0"}) }, machine.StretchWait(stage.Timeout), stage.Tick)
 	voices.say(s.Key("basic-tiflash-0"), statusport.Running)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Len(t, s.StoppedInstances(), 2, "the other one was not touched")

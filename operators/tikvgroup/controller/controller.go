@@ -64,7 +64,10 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiKVGroup, observatio
 			status, set, end := reportStatus(g, s, p, acted, now)
 			return execution.Findings[v1alpha1.TiKVGroupStatus]{Status: status, Set: set, Members: reportMembers(g, s, p, now), Changes: p.Changes, End: end}
 		},
-		Forget: func(group types.NamespacedName) { r.holds.set(group, observation.Hold{}) },
+		Forget: func(group types.NamespacedName) {
+			r.members.Forget(group)
+			r.holds.set(group, observation.Hold{})
+		},
 		AsksPD: asksPD,
 		Watch: func(b *builder.Builder) *builder.Builder {
 			return b.WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{}))

@@ -21,6 +21,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -71,7 +72,7 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 		return strings.HasPrefix(c.Message, "PDGroup basic-pd is not Ready yet: kubectl ")
-	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
+	}, machine.StretchWait(stage.Timeout), 20*time.Millisecond)
 	s.WaitForInstances(time.Second)
 
 	s.PlayStores("basic-tikv", v1alpha1.PortTiKV)
@@ -120,7 +121,7 @@ func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"disk": "ssd"}
 	s.Create(g)
 	labels := func(want map[string]string) {
-		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, s.PD.Labels("1")) }, stage.StretchWait(stage.Timeout), 10*time.Millisecond, "%v", want)
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, s.PD.Labels("1")) }, machine.StretchWait(stage.Timeout), 10*time.Millisecond, "%v", want)
 	}
 	labels(map[string]string{"disk": "ssd", "zone": "z1", "host": "h1"})
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -171,7 +172,7 @@ func TestKV02AnotherStoreAtTheAddressIsNotAdopted(t *testing.T) {
 			}
 		}
 		return false
-	}, stage.StretchWait(stage.Timeout), 10*time.Millisecond)
+	}, machine.StretchWait(stage.Timeout), 10*time.Millisecond)
 	assert.Equal(t, first.ID, s.Instance("basic-tikv-0").Status.Member.ID, "the record stays")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionFalse, v1alpha1.ReasonStoreMismatch)
 
@@ -189,7 +190,7 @@ func TestLeaderChangeAndOutageOfPDChangeNoMember(t *testing.T) {
 	s.PD.SetState(pd.StateDisconnected)
 	require.Eventually(t, func() bool {
 		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Stores[0].State == pd.StateDisconnected
-	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond, "the new state is shown")
+	}, machine.StretchWait(stage.Timeout), 20*time.Millisecond, "the new state is shown")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
 	s.PD.SetState(pd.StateUp)
@@ -303,10 +304,10 @@ func TestDeletedGroupMakesNothingAgain(t *testing.T) {
 	require.NoError(t, s.Client.Delete(t.Context(), i))
 	require.Eventually(t, func() bool {
 		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Replicas == 0 && len(s.Instances()) == 0
-	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
+	}, machine.StretchWait(stage.Timeout), 20*time.Millisecond)
 	// The garbage collector, which does not run here, lifts its finalizer.
 	s.Edit(g, func() { g.Finalizers = nil })
 	require.Eventually(t, func() bool {
 		return client.IgnoreNotFound(s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g)) == nil
-	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
+	}, machine.StretchWait(stage.Timeout), 20*time.Millisecond)
 }

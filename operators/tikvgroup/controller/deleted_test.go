@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -35,7 +36,7 @@ func stays(s *stage.Stage, name, words string) {
 			assert.Equal(c, metav1.ConditionFalse, drained.Status)
 			assert.Contains(c, drained.Message, words)
 		}
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 // again waits until Instances are there which are not those that were.
@@ -49,7 +50,7 @@ func again(s *stage.Stage, old ...v1alpha1.Instance) {
 			}
 		}
 		return fresh == len(old)
-	}, stage.StretchWait(stage.Timeout), stage.Tick, "they are recreated")
+	}, machine.StretchWait(stage.Timeout), stage.Tick, "they are recreated")
 }
 
 // KV-10, KV-12, KV-15: also when it is the Instance that goes.
@@ -124,7 +125,7 @@ func TestADeletedStoreThatDoesNotServeGoesAtOnce(t *testing.T) {
 	require.NoError(t, client.IgnoreNotFound(s.Client.Patch(t.Context(), &v1alpha1.Instance{ObjectMeta: s.Meta("basic-tikv-2")}, wake)))
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(s.Instances(), func(i v1alpha1.Instance) bool { return i.Name == "basic-tikv-2" })
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestADeletedStoreIsReleasedWhenTheUserResumesDisruptions(t *testing.T) {

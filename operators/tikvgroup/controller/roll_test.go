@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -50,7 +51,7 @@ func TestKV13NothingIsStoppedWhileItIsNotSafe(t *testing.T) {
 	assert.Contains(t, c.Message, "store 4 (hot-0) does not run and its group is gone")
 	// What was read from PD just before the store went down may have led to the Lease: the second
 	// look at PD gives it back.
-	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return s.Holder() == "" }, machine.StretchWait(stage.Timeout), stage.Tick)
 	assert.Empty(t, s.StoppedInstances())
 
 	// Each store has a peer of one of these regions.
@@ -60,7 +61,7 @@ func TestKV13NothingIsStoppedWhileItIsNotSafe(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "")
 		return c.Reason == v1alpha1.ReasonUnsafe && strings.Contains(c.Message, "region ")
-	}, stage.StretchWait(stage.Timeout), 20*time.Millisecond)
+	}, machine.StretchWait(stage.Timeout), 20*time.Millisecond)
 	assert.Empty(t, s.StoppedInstances())
 	s.PD.SetRegions()
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -81,7 +82,7 @@ func TestKV11AStoreWhoseLeadersStayIsRestartedInTime(t *testing.T) {
 	begin := time.Now()
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonPreparing)
 	assert.Equal(t, "TiKVGroup/basic-tikv-0", s.Holder())
-	require.Eventually(t, func() bool { return len(s.StoppedInstances()) > 0 }, stage.StretchWait(stage.Timeout), 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.StoppedInstances()) > 0 }, machine.StretchWait(stage.Timeout), 10*time.Millisecond)
 	assert.Greater(t, time.Since(begin), 1900*time.Millisecond)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
@@ -94,7 +95,7 @@ func TestARevertedRollLeavesNoEvictionInPD(t *testing.T) {
 	s.PD.HoldLeaders(true)
 	s.ChangeStore("basic-tikv-0", func(store *pd.Store) { store.Leaders = 1 })
 	s.Edit(g, func() { g.Spec.Version = "v8.5.8" })
-	require.Eventually(t, func() bool { return slices.Contains(s.PD.Calls(), "evict "+s.StoreID("basic-tikv-0")) }, stage.StretchWait(stage.Timeout), 10*time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(s.PD.Calls(), "evict "+s.StoreID("basic-tikv-0")) }, machine.StretchWait(stage.Timeout), 10*time.Millisecond)
 	s.Edit(g, func() { g.Spec.Version = "v8.5.7" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Empty(t, s.StoppedInstances())

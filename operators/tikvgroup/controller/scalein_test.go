@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -38,7 +39,7 @@ func offline(s *stage.Stage, want ...string) {
 			}
 		}
 		return err == nil && slices.Equal(want, have)
-	}, stage.StretchWait(stage.Timeout), stage.Tick, "Offline are %v", want)
+	}, machine.StretchWait(stage.Timeout), stage.Tick, "Offline are %v", want)
 }
 
 // entomb has PD forget a store: it is a tombstone.
@@ -60,10 +61,10 @@ func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	scale(s, g, 3)
 	offline(s, "basic-tikv-3")
 	s.WaitForMessage(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tikv-3 (spec.replicas is 3) is Offline and has about 10 regions left")
-	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.StretchWait(stage.Timeout), stage.Tick, "PD knows that it goes: others may be disrupted")
+	require.Eventually(t, func() bool { return s.Holder() == "" }, machine.StretchWait(stage.Timeout), stage.Tick, "PD knows that it goes: others may be disrupted")
 	require.Eventually(t, func() bool {
 		return slices.Equal([]string{"evict " + id, "delete-store " + id, "stop-evicting " + id}, orders(s))
-	}, stage.StretchWait(stage.Timeout), stage.Tick, "%v", orders(s))
+	}, machine.StretchWait(stage.Timeout), stage.Tick, "%v", orders(s))
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
 	assert.True(t, s.Instance("basic-tikv-3").Spec.Retire)
@@ -125,7 +126,7 @@ func TestKV05AScaleInCanBeCancelledUntilTheStoreHasLeft(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all := s.Instances()
 		return len(all) == 4 && !slices.ContainsFunc(all, func(i v1alpha1.Instance) bool { return i.UID == uid })
-	}, stage.StretchWait(stage.Timeout), stage.Tick, "it is replaced")
+	}, machine.StretchWait(stage.Timeout), stage.Tick, "it is replaced")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.AtRest()
 }

@@ -61,6 +61,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiProxyGroup, observa
 				Status: status, Set: set, Members: reportMembers(g, s, p, now), Changes: p.Changes, End: step.Worst(acted, p.Outcome),
 			}
 		},
+		Forget: r.members.Forget,
 		Watch: func(b *builder.Builder) *builder.Builder {
 			return b.WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{}))
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -117,10 +118,10 @@ func TestPX01TheServiceChangesInPlace(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-tiproxy"}, &s)
 		return err == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.Ports[0].Port == 3306
-	}, stage.StretchWait(stage.Timeout), stage.Tick)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.7"}}
 	require.NoError(t, w.Client.Status().Update(w.Context(), &s))
-	require.Eventually(t, func() bool { return w.Get().Status.Endpoint == "192.0.2.7:3306" }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return w.Get().Status.Endpoint == "192.0.2.7:3306" }, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
 func TestPX03ARunningProxyTakesAChangedConfiguration(t *testing.T) {
@@ -133,7 +134,7 @@ func TestPX03ARunningProxyTakesAChangedConfiguration(t *testing.T) {
 	w.WaitUntilConverged()
 	before := w.Instances()[0].Status.PodUID
 	w.Change(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "[log]\nlevel = \"warn\"\n" })
-	require.Eventually(t, func() bool { return w.config.get() == "warn" }, stage.StretchWait(stage.Timeout), stage.Tick)
+	require.Eventually(t, func() bool { return w.config.get() == "warn" }, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.WaitUntilConverged()
 	assert.Equal(t, before, w.Instances()[0].Status.PodUID)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // Condition waits for a condition of an object, for its current generation, and
@@ -23,7 +24,7 @@ func (s *Stage) Condition(o client.Object, kind string, status metav1.ConditionS
 		assert.NoError(c, s.Client.Get(s.Context(), client.ObjectKeyFromObject(o), o))
 		have := Verdict(o, kind)
 		assert.True(c, have == want || reason == "" && strings.HasPrefix(have, want), "%s of %s is %s instead of %s\n%s", kind, o.GetName(), have, want, Dump(o))
-	}, StretchWait(Timeout), Tick)
+	}, machine.StretchWait(Timeout), Tick)
 	return *meta.FindStatusCondition(conditions.FromObject(o), kind)
 }
 
@@ -35,7 +36,7 @@ func (s *Stage) WaitForMessage(o client.Object, reason, words string) {
 		_ = s.Client.Get(s.Context(), client.ObjectKeyFromObject(o), o)
 		assert.Equal(c, "False/"+reason, Verdict(o, v1alpha1.ConditionUpToDate))
 		assert.Contains(c, Message(o, v1alpha1.ConditionUpToDate), words)
-	}, StretchWait(Timeout), Tick)
+	}, machine.StretchWait(Timeout), Tick)
 }
 
 // NoCondition waits until an object carries no condition of a type, for its
@@ -46,7 +47,7 @@ func (s *Stage) NoCondition(o client.Object, kind string) {
 		assert.NoError(c, s.Client.Get(s.Context(), client.ObjectKeyFromObject(o), o))
 		assert.Equal(c, "none", Verdict(o, kind))
 		assert.NotEqual(c, "old", Verdict(o, v1alpha1.ConditionReady), "the operator has seen the current generation")
-	}, StretchWait(Timeout), Tick)
+	}, machine.StretchWait(Timeout), Tick)
 }
 
 // Verdict describes a condition of an object at its current generation, as

@@ -28,6 +28,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // PlayInstances plays the instance operator and the pods until the test ends: a
@@ -261,7 +262,7 @@ func (s *Stage) StoreID(instance string) (id string) {
 			id = member.ID
 		}
 		return member != nil
-	}, StretchWait(Timeout), Tick, "the store of %s", instance)
+	}, machine.StretchWait(Timeout), Tick, "the store of %s", instance)
 	return id
 }
 

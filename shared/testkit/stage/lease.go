@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // Holder returns who holds the cluster's disruption Lease, empty if none does.
@@ -25,12 +26,12 @@ func (s *Stage) Holder() string {
 // no Instance carries a mark or is to leave, and no store is kept from leading.
 func (s *Stage) AtRest() {
 	s.Helper()
-	require.Eventually(s, func() bool { return s.Holder() == "" }, StretchWait(Timeout), Tick, "the Lease is given back")
+	require.Eventually(s, func() bool { return s.Holder() == "" }, machine.StretchWait(Timeout), Tick, "the Lease is given back")
 	require.Eventually(s, func() bool {
 		return !slices.ContainsFunc(s.Instances(), func(i v1alpha1.Instance) bool {
 			return i.Annotations[v1alpha1.AnnotationDisruption] != "" || i.Spec.Retire
 		})
-	}, StretchWait(Timeout), Tick, "no mark is left")
+	}, machine.StretchWait(Timeout), Tick, "no mark is left")
 	v, err := s.PD.View(s.Context())
 	require.NoError(s, err)
 	assert.Empty(s, v.EvictLeader)

@@ -23,6 +23,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 const (
@@ -106,7 +107,7 @@ func (s *Stage) Edit(o client.Object, change func()) {
 		change()
 		err = s.Client.Update(s.Context(), o)
 		return err == nil
-	}, StretchWait(Timeout), Tick, "the edit is accepted: %v", &err)
+	}, machine.StretchWait(Timeout), Tick, "the edit is accepted: %v", &err)
 }
 
 // Follow hands every version of the objects of a kind to do, one after the

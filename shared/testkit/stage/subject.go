@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // Subject is the object whose operator a test tries, on its Stage.
@@ -54,7 +55,7 @@ func (s Subject[T]) WaitForVerdict(d time.Duration, kind, want string) T {
 	require.EventuallyWithT(s, func(c *assert.CollectT) {
 		o = s.Get()
 		assert.Equal(c, want, Verdict(o, kind), "%s: %s", kind, Dump(o))
-	}, StretchWait(d), Tick)
+	}, machine.StretchWait(d), Tick)
 	return o
 }
 

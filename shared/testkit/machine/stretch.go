@@ -1,10 +1,8 @@
-package stage
+package machine
 
 import (
 	"runtime"
 	"time"
-
-	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // most is by how much a wait is stretched at most.
@@ -13,7 +11,7 @@ const most = 4
 // StretchWait is a wait on a machine on which other processes want the processors too: so many
 // times as long as processes wait for each of them. It stays as it is where that is unknown.
 func StretchWait(d time.Duration) time.Duration {
-	load, err := machine.Load()
+	load, err := Load()
 	if err != nil {
 		return d
 	}
