@@ -273,8 +273,8 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 		// The settings may have been asked for meanwhile.
 		out.view, _ = out.view.WithSettings(w.view)
 	}
-	p.checkOutage(w, &out.view)
 	out.view.noteNotUp(w.view, begin)
+	p.checkOutage(w, &out.view)
 	out.Changed = !w.known || !w.view.Equal(out.view)
 	w.view, w.known = out.view, true
 	if before == nil {
