@@ -18,16 +18,30 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/schedule"
 )
 
+// listJobs reads Jobs from the cache or the API server.
+func listJobs(ctx context.Context, from client.Reader, options ...client.ListOption) ([]*batchv1.Job, error) {
+	var list batchv1.JobList
+	if err := from.List(ctx, &list, options...); err != nil {
+		return nil, err
+	}
+	var out []*batchv1.Job
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
+}
+
 // observe reads what a run has to do with.
 func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) {
 	seen := job.Seen{Image: r.Image, Now: r.Now()}
 	in, labels := client.InNamespace(run.GetNamespace()), client.MatchingLabels(jobtemplate.RunLabels(run))
-	var jobs batchv1.JobList
-	if err := r.Client.List(ctx, &jobs, in, labels); err != nil {
-		return seen, fmt.Errorf("list Jobs of %s %s: %w", r.kind, run.GetName(), err)
+	var err error
+	if seen.Jobs, err = listJobs(ctx, r.Client, in, labels); err == nil && job.LacksJob(run, seen.Jobs) {
+		// The cache may be older than the status, right after the operator has started.
+		seen.Jobs, err = listJobs(ctx, r.Live, in, labels)
 	}
-	for i := range jobs.Items {
-		seen.Jobs = append(seen.Jobs, &jobs.Items[i])
+	if err != nil {
+		return seen, fmt.Errorf("list Jobs of %s %s: %w", r.kind, run.GetName(), err)
 	}
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, in, labels); err != nil {
@@ -55,7 +69,6 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 			return seen, err
 		}
 	}
-	var err error
 	switch of := run.(type) {
 	case *v1alpha1.Restore:
 		err = r.observeSource(ctx, of, &seen)

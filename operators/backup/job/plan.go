@@ -266,6 +266,14 @@ func (p *planner) lastJob() *batchv1.Job {
 	return nil
 }
 
+// LacksJob reports whether a run should have a Job that is not among those that were seen: a
+// Job that is gone ends the run for good, so that it has to be looked for where all are.
+func LacksJob(run v1alpha1.Run, jobs []*batchv1.Job) bool {
+	p := &planner{run: run, seen: Seen{Jobs: jobs}}
+	p.plan.Status = *run.GetRunStatus().DeepCopy()
+	return p.plan.Status.State == v1alpha1.RunRunning && p.lastJob() == nil
+}
+
 // findJob returns a Job by its name, nil if there is none.
 func (p *planner) findJob(name string) *batchv1.Job {
 	for _, job := range p.seen.Jobs {

@@ -160,6 +160,20 @@ func TestBR04TheCauseOfAPodThatCannotRunIsNamed(t *testing.T) {
 	}
 }
 
+// That its Job is gone ends a run for good, so that it is not left to the cache.
+func TestBR04ARunWhoseJobIsNotSeenIsLookedFor(t *testing.T) {
+	b := toRetained()
+	j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	assert.False(t, LacksJob(b, nil), "it has not begun")
+	b.Status.State, b.Status.Attempts = v1alpha1.RunRunning, 1
+	assert.True(t, LacksJob(b, nil))
+	assert.False(t, LacksJob(b, []*batchv1.Job{j}))
+	b.Status.Attempts = 3
+	assert.True(t, LacksJob(b, []*batchv1.Job{j}), "that is the Job of an earlier attempt")
+	b.Status.State = v1alpha1.RunFailed
+	assert.False(t, LacksJob(b, nil))
+}
+
 // What refuses to make a pod tells the Job alone.
 func TestBR04AJobWithoutAPodIsNamed(t *testing.T) {
 	b := toRetained()

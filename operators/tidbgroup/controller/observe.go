@@ -74,16 +74,29 @@ func (r *steps) keys(ctx context.Context, g *v1alpha1.TiDBGroup) (out keyset.Sec
 	return out, nil
 }
 
+// listJobs reads the Jobs of spec.sql from the cache or the API server.
+func listJobs(ctx context.Context, from client.Reader, g *v1alpha1.TiDBGroup) ([]*batchv1.Job, error) {
+	var list batchv1.JobList
+	if err := from.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingLabels(sqljob.Selector(g))); err != nil {
+		return nil, err
+	}
+	var out []*batchv1.Job
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
+}
+
 // jobs reads the Jobs of spec.sql and, of those whose failure is new, what their pods
 // said. Pods are in no cache here.
 func (r *steps) jobs(ctx context.Context, g *v1alpha1.TiDBGroup) ([]*batchv1.Job, map[string]sqljob.End, error) {
-	var list batchv1.JobList
-	if err := r.Client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingLabels(sqljob.Selector(g))); err != nil {
-		return nil, nil, fmt.Errorf("list Jobs of TiDBGroup %s: %w", g.Name, err)
+	jobs, err := listJobs(ctx, r.Client, g)
+	if err == nil && sqljob.LacksJob(g, jobs) {
+		// The cache may be older than the status, right after the operator has started.
+		jobs, err = listJobs(ctx, r.Live, g)
 	}
-	var jobs []*batchv1.Job
-	for i := range list.Items {
-		jobs = append(jobs, &list.Items[i])
+	if err != nil {
+		return nil, nil, fmt.Errorf("list Jobs of TiDBGroup %s: %w", g.Name, err)
 	}
 	ends := map[string]sqljob.End{}
 	for _, job := range sqljob.UnreportedFailures(g, jobs) {

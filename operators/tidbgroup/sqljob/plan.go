@@ -253,6 +253,18 @@ func UnreportedFailures(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.J
 	return out
 }
 
+// LacksJob reports whether an entry that runs should have a Job that is not among those that
+// were seen: a Job that is gone ends the entry for good, so that it has to be looked for where
+// all are.
+func LacksJob(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) bool {
+	return slices.ContainsFunc(g.Spec.SQL, func(r v1alpha1.SQLRun) bool {
+		runs := slices.ContainsFunc(g.Status.SQL, func(s v1alpha1.SQLStatus) bool {
+			return s.Name == r.Name && s.Revision == r.Revision && s.State == v1alpha1.SQLRunning
+		})
+		return runs && !slices.ContainsFunc(jobs, func(job *batchv1.Job) bool { return job.Name == jobName(g.Name, &r) })
+	})
+}
+
 // EndOf returns how the pods of a Job ended: the first that says anything.
 func EndOf(job *batchv1.Job, pods []corev1.Pod) End {
 	out := End{}

@@ -343,8 +343,11 @@ func TestOnlyTheFailuresThatAreNewAreRead(t *testing.T) {
 	c.settle()
 	c.end(peopleJob, batchv1.JobFailed, "")
 	jobs := []*batchv1.Job{c.jobs[peopleJob]}
+	assert.False(t, LacksJob(c.group, jobs))
+	assert.True(t, LacksJob(c.group, nil), "it runs, and is looked for where all are")
 	assert.Len(t, UnreportedFailures(c.group, jobs), 1)
 	c.settle()
 	assert.Equal(t, v1alpha1.SQLFailed, c.of("people").State)
 	assert.Empty(t, UnreportedFailures(c.group, jobs))
+	assert.False(t, LacksJob(c.group, nil), "how it ended is known")
 }
