@@ -47,11 +47,12 @@ func (m *Members) Give(ctx context.Context, live client.Reader, recorder events.
 		order.Instance = order.Instance.DeepCopy()
 		secure := m.tlsContext(g)
 		m.begin(func(ctx context.Context) {
-			ctx = secure(ctx)
-			if m.appliesOrder(ctx, key, order, one) {
-				recorder.Eventf(about, order.Instance, corev1.EventTypeNormal, "ConfigGiven", "Configure", "Instance %s has taken %s while it runs", order.Instance.Name, joinKeys(order.Items))
-			}
-			m.wakeGroup(ctx, key)
+			m.queue.Run(secure(ctx), key, func(ctx context.Context) bool {
+				if m.appliesOrder(ctx, key, order, one) {
+					recorder.Eventf(about, order.Instance, corev1.EventTypeNormal, "ConfigGiven", "Configure", "Instance %s has taken %s while it runs", order.Instance.Name, joinKeys(order.Items))
+				}
+				return true
+			})
 		})
 	}
 	return worst
@@ -89,10 +90,6 @@ func (m *Members) reserveMember(g v1alpha1.Group, i *v1alpha1.Instance) *running
 // appliesOrder gives a member what it was ordered to be given, and reports whether it has
 // taken all of it.
 func (m *Members) appliesOrder(ctx context.Context, g types.NamespacedName, order Order, one *runningMember) bool {
-	if !m.acquiresSlot(ctx) {
-		return false
-	}
-	defer m.releaseSlot()
 	if !m.isCurrent(g, order.Instance.Name, one) {
 		return false // it would reach another process, for which it may be wrong by now
 	}

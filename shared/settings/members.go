@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/question"
 )
 
 const (
@@ -58,14 +59,13 @@ type Members struct {
 	api   API
 	begin Begin
 	now   func() time.Time
-	wake  chan event.GenericEvent
-	slots chan struct{}
+	queue *question.Queue
 	tls   func(g v1alpha1.Group) *tls.Config
 
 	mu   sync.Mutex
 	seen map[types.NamespacedName]map[string]*runningMember
-	// held says since when groups wait for first answers.
-	held map[types.NamespacedName]time.Time
+	// first answers of processes.
+	first *question.FirstAnswers
 }
 
 // runningMember is one process of a member. Another one has another, so that an answer
@@ -81,8 +81,8 @@ type runningMember struct {
 // NewMembers returns an empty memory of the members that an API reaches.
 func NewMembers(table Table, api API, begin Begin, now func() time.Time) *Members {
 	return &Members{
-		table: table, api: api, begin: begin, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
-		seen: map[types.NamespacedName]map[string]*runningMember{}, held: map[types.NamespacedName]time.Time{},
+		table: table, api: api, begin: begin, now: now, queue: question.NewQueue(callsAtOnce),
+		seen: map[types.NamespacedName]map[string]*runningMember{}, first: question.NewFirstAnswers(FirstAnswerTimeout),
 	}
 }
 
@@ -103,14 +103,14 @@ func (m *Members) tlsContext(g v1alpha1.Group) func(context.Context) context.Con
 }
 
 // Answers reports which groups have an answer.
-func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
+func (m *Members) Answers() <-chan event.GenericEvent { return m.queue.Answers() }
 
 // Forget forgets what is known of the members of a group.
 func (m *Members) Forget(g types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.seen, g)
-	delete(m.held, g)
+	m.first.Forget(g)
 }
 
 // Observe returns what the running members of a group that may run with something
@@ -137,14 +137,7 @@ func (m *Members) Observe(g v1alpha1.Group, instances []*v1alpha1.Instance) (run
 			unknown = true
 		}
 	}
-	held, before := m.held[key]
-	switch {
-	case !unknown:
-		delete(m.held, key)
-	case !before:
-		m.held[key], held = m.now(), m.now()
-	}
-	return running, unknown && m.now().Sub(held) < FirstAnswerTimeout
+	return running, m.first.MustWait(key, unknown, m.now())
 }
 
 // planRequests notes which processes there are, and returns the work of asking those
@@ -173,7 +166,9 @@ func (m *Members) planRequests(g v1alpha1.Group, instances []*v1alpha1.Instance)
 		if !one.busy && (!one.known || one.Err != nil && m.now().Sub(one.Tried.Time) >= askAgain) {
 			one.busy = true
 			key, host := groupKey(g), i.Status.PodIP
-			work = append(work, func(ctx context.Context) { m.ask(secure(ctx), key, host, one) })
+			work = append(work, func(ctx context.Context) {
+				m.queue.Run(secure(ctx), key, func(ctx context.Context) bool { return m.hasNews(ctx, host, one) })
+			})
 		}
 	}
 	m.seen[groupKey(g)] = after
@@ -188,24 +183,18 @@ func (one *runningMember) isProcessOf(i *v1alpha1.Instance, since metav1.Time) b
 	return one != nil && one.Pod == i.Status.PodUID && one.Since.Equal(&since)
 }
 
-// ask asks a member what it runs with. That it is still unreachable wakes no reconcile.
-func (m *Members) ask(ctx context.Context, g types.NamespacedName, host string, one *runningMember) {
-	if !m.acquiresSlot(ctx) {
-		return
-	}
-	defer m.releaseSlot()
+// hasNews asks a member what it runs with. That it is still unreachable is no news.
+func (m *Members) hasNews(ctx context.Context, host string, one *runningMember) bool {
 	values, err := m.fetchValues(ctx, host)
 	if ctx.Err() != nil {
-		return // the operator ends, and the next one asks again
+		return false // the operator ends, and the next one asks again
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	news := !one.known || fmt.Sprint(err) != fmt.Sprint(one.Err)
 	one.known, one.busy = true, false
 	one.Values, one.Err, one.Tried = values, err, metav1.NewTime(m.now())
-	m.mu.Unlock()
-	if news {
-		m.wakeGroup(ctx, g)
-	}
+	return news
 }
 
 // fetchValues returns the values of the items that a member shows.
@@ -223,27 +212,6 @@ func (m *Members) fetchValues(ctx context.Context, host string) (map[string]stri
 		}
 	}
 	return values, nil
-}
-
-// acquiresSlot waits for its turn to call a member; false if the operator ends first.
-func (m *Members) acquiresSlot(ctx context.Context) bool {
-	select {
-	case m.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (m *Members) releaseSlot() { <-m.slots }
-
-// wakeGroup wakes a group up.
-func (m *Members) wakeGroup(ctx context.Context, g types.NamespacedName) {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}}
-	select {
-	case m.wake <- event.GenericEvent{Object: object}:
-	case <-ctx.Done():
-	}
 }
 
 func groupKey(g v1alpha1.Group) types.NamespacedName {

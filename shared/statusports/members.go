@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/question"
 )
 
 const (
@@ -44,13 +44,12 @@ type Members struct {
 	ask   Ask
 	final IsFinal
 	now   func() time.Time
-	wake  chan event.GenericEvent
-	slots chan struct{}
+	queue *question.Queue
 
 	mu   sync.Mutex
 	seen map[types.NamespacedName]map[string]*process
-	// held says since when groups wait for first answers.
-	held map[types.NamespacedName]time.Time
+	// first answers of processes.
+	first *question.FirstAnswers
 }
 
 // process is one process of a member. Another one has another, so that an answer that
@@ -68,20 +67,20 @@ type process struct {
 // New returns an empty memory. Members are asked until ctx ends.
 func New(ctx context.Context, ask Ask, final IsFinal, now func() time.Time) *Members {
 	return &Members{
-		ctx: ctx, ask: ask, final: final, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
-		seen: map[types.NamespacedName]map[string]*process{}, held: map[types.NamespacedName]time.Time{},
+		ctx: ctx, ask: ask, final: final, now: now, queue: question.NewQueue(callsAtOnce),
+		seen: map[types.NamespacedName]map[string]*process{}, first: question.NewFirstAnswers(FirstAnswerTimeout),
 	}
 }
 
 // Answers reports which groups have an answer.
-func (s *Members) Answers() <-chan event.GenericEvent { return s.wake }
+func (s *Members) Answers() <-chan event.GenericEvent { return s.queue.Answers() }
 
 // Forget forgets what was said for a group.
 func (s *Members) Forget(g types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, g)
-	delete(s.held, g)
+	s.first.Forget(g)
 }
 
 // Observe returns what the members of Instances said for a group, by Instance, and has those
@@ -105,7 +104,8 @@ func (s *Members) Observe(g types.NamespacedName, instances []*v1alpha1.Instance
 		after[i.Name] = one
 		if !one.busy && (!one.known || !s.isSettled(one) && s.now().Sub(one.tried) >= AskAgain) {
 			one.busy = true
-			go s.run(g, i.Status.PodIP, over(i), one)
+			host, over := i.Status.PodIP, over(i)
+			go s.queue.Run(s.ctx, g, func(ctx context.Context) bool { return s.hasNews(httpclient.WithTLS(ctx, over), host, one) })
 		}
 		if one.known {
 			said[i.Name] = one.StatusPortAnswer
@@ -113,21 +113,7 @@ func (s *Members) Observe(g types.NamespacedName, instances []*v1alpha1.Instance
 		unknown = unknown || !one.known
 	}
 	s.seen[g] = after
-	return said, s.mustWait(g, unknown)
-}
-
-// mustWait reports whether a group is still to wait for first answers.
-func (s *Members) mustWait(g types.NamespacedName, unknown bool) bool {
-	if !unknown {
-		delete(s.held, g)
-		return false
-	}
-	held, before := s.held[g]
-	if !before {
-		held = s.now()
-		s.held[g] = held
-	}
-	return s.now().Sub(held) < FirstAnswerTimeout
+	return said, s.first.MustWait(g, unknown, s.now())
 }
 
 // isSettled reports whether a process says nothing new if it is asked again: its state is
@@ -136,30 +122,17 @@ func (s *Members) isSettled(one *process) bool {
 	return one.known && one.Err == nil && (one.State == "" || s.final(one.State))
 }
 
-// run asks a member. That it answers the same as before wakes no reconcile.
-func (s *Members) run(g types.NamespacedName, host string, over *tls.Config, one *process) {
-	select {
-	case s.slots <- struct{}{}:
-	case <-s.ctx.Done():
-		return
-	}
-	defer func() { <-s.slots }()
-	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+// hasNews asks a member. That it answers the same as before is no news.
+func (s *Members) hasNews(ctx context.Context, host string, one *process) bool {
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	state, err := s.ask(httpclient.WithTLS(ctx, over), host)
-	if s.ctx.Err() != nil {
-		return // the operator ends, and the next one asks again
+	state, err := s.ask(bounded, host)
+	if ctx.Err() != nil {
+		return false // the operator ends, and the next one asks again
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	news := !one.known || state != one.State || fmt.Sprint(err) != fmt.Sprint(one.Err)
 	one.State, one.Err, one.tried, one.known, one.busy = state, err, s.now(), true, false
-	s.mu.Unlock()
-	if !news {
-		return
-	}
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}}
-	select {
-	case s.wake <- event.GenericEvent{Object: object}:
-	case <-s.ctx.Done():
-	}
+	return news
 }

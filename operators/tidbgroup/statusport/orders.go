@@ -7,13 +7,15 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
+	"github.com/tidb-groups/tidb-groups/shared/question"
 )
+
+// ordersAtOnce bounds how many groups' orders are under way at the same time.
+const ordersAtOnce = 64
 
 // orderTimeout bounds an order: TiDB answers to /upgrade/start when the owner of
 // its DDL has come to know of it.
@@ -70,19 +72,19 @@ type Tell func(ctx context.Context, host string, verb Verb) error
 type Orders struct {
 	tell Tell
 	now  func() time.Time
-	wake chan event.GenericEvent
 
+	queue   *question.Queue
 	mu      sync.Mutex
 	answers map[types.NamespacedName]Answer
 }
 
 // NewOrders returns an empty memory that gives orders by tell.
 func NewOrders(tell Tell, now func() time.Time) *Orders {
-	return &Orders{tell: tell, now: now, wake: make(chan event.GenericEvent, 64), answers: map[types.NamespacedName]Answer{}}
+	return &Orders{tell: tell, now: now, queue: question.NewQueue(ordersAtOnce), answers: map[types.NamespacedName]Answer{}}
 }
 
 // Answers reports which groups have an answer.
-func (o *Orders) Answers() <-chan event.GenericEvent { return o.wake }
+func (o *Orders) Answers() <-chan event.GenericEvent { return o.queue.Answers() }
 
 // Last returns what became of a group's last order, the zero Answer without one.
 func (o *Orders) Last(group types.NamespacedName) Answer {
@@ -99,20 +101,27 @@ func (o *Orders) Give(ctx context.Context, order Order) {
 		return
 	}
 	o.answers[order.Group] = Answer{Order: order}
-	go o.deliver(ctx, order)
+	go o.queue.Run(ctx, order.Group, func(ctx context.Context) bool {
+		o.deliver(ctx, order)
+		return true
+	})
+}
+
+// Forget forgets the orders of a group.
+func (o *Orders) Forget(group types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.answers, group)
 }
 
 func (o *Orders) deliver(ctx context.Context, order Order) {
-	bounded, cancel := context.WithTimeout(ctx, orderTimeout)
+	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()
-	err := o.sendToAny(bounded, order)
+	err := o.sendToAny(ctx, order)
 	o.mu.Lock()
-	o.answers[order.Group] = Answer{Order: order, Done: true, At: o.now(), Err: err}
-	o.mu.Unlock()
-	group := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Namespace: order.Group.Namespace, Name: order.Group.Name}}
-	select {
-	case o.wake <- event.GenericEvent{Object: group}:
-	case <-ctx.Done():
+	defer o.mu.Unlock()
+	if _, given := o.answers[order.Group]; given { // its group may be gone by now
+		o.answers[order.Group] = Answer{Order: order, Done: true, At: o.now(), Err: err}
 	}
 }
 

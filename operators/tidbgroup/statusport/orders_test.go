@@ -100,6 +100,27 @@ func TestDB08AnOrderUnderWayIsNotGivenTwice(t *testing.T) {
 	assert.EqualValues(t, 1, calls.Load())
 }
 
+func TestDB08OrdersOfAGroupThatIsGoneAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		group := types.NamespacedName{Namespace: "ns", Name: "g"}
+		o := statusport.NewOrders(func(context.Context, string, statusport.Verb) error {
+			<-time.After(time.Second)
+			return nil
+		}, time.Now)
+		order := statusport.Order{Group: group, Verb: statusport.Start, Hosts: []string{"a"}}
+		o.Give(t.Context(), order)
+		<-o.Answers()
+		assert.True(t, o.Last(group).Done)
+		o.Forget(group)
+		assert.Zero(t, o.Last(group))
+
+		o.Give(t.Context(), order)
+		o.Forget(group)
+		<-o.Answers()
+		assert.Zero(t, o.Last(group), "it was gone before the answer came")
+	})
+}
+
 func TestDB08TheStatusPortIsAskedAsTiDBWantsIt(t *testing.T) {
 	status := http.StatusOK
 	var path string
