@@ -223,6 +223,11 @@ func (p *planner) beginLog(l *v1alpha1.LogBackup) {
 		p.plan.Log.PDGroup = p.seen.Group.PDGroupName()
 		return
 	}
+	if logState(l) != v1alpha1.LogStopped && p.plan.Status.State == v1alpha1.RunStopped {
+		// That a task may be there stands in status before one is started again, too.
+		p.plan.Status.State, p.plan.Wake = v1alpha1.RunWaiting, step.ConflictDelay
+		return
+	}
 	p.plan.Start = jobtemplate.RenderLog(l, jobtemplate.Task{State: logState(l), Truncate: p.truncation(l)}, p.seen.Group, p.seen.Image, p.plan.Status.Attempts+1)
 	if p.plan.Outcome.Kind == step.KindWait {
 		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
@@ -244,11 +249,11 @@ func (p *planner) gateLog() step.Outcome {
 }
 
 // truncation is the time stamp before which the log is to be deleted; 0 for nothing. While a
-// Restore reads the log nothing is.
+// Restore reads the log, or the task is to be stopped, nothing is.
 func (p *planner) truncation(l *v1alpha1.LogBackup) uint64 {
 	end, known := result.ParseTSO(l.Status.Checkpoint)
 	to := p.truncateTo(l)
-	if !known || p.seen.Read || to <= beginOf(l) || to > end || l.DeletionTimestamp != nil {
+	if !known || p.seen.Read || to <= beginOf(l) || to > end || logState(l) == v1alpha1.LogStopped {
 		return 0
 	}
 	return to

@@ -354,3 +354,33 @@ func TestBR01ACheckOfALogBackupWritesStatusOnce(t *testing.T) {
 	assert.Equal(t, "2026-01-02 03:08:00 +0000 UTC", l.Status.CheckpointTime.UTC().String())
 	assert.Equal(t, int32(8), l.Status.Attempts)
 }
+
+// A Job that starts the task again may not have reported yet when the LogBackup is deleted.
+func TestBR01ATaskThatIsBeingStartedAgainIsStoppedBeforeItsLogBackupGoes(t *testing.T) {
+	l := running()
+	l.Status.State = v1alpha1.RunStopped
+	seen := Seen{Group: group(), Image: image, Now: clock().Add(time.Second)}
+	p := MakePlan(l, seen)
+	require.Nil(t, p.Start)
+	assert.Equal(t, v1alpha1.RunWaiting, p.Status.State, "status says first that a task may be there")
+	assert.Positive(t, p.Wake)
+	l.Status.RunStatus = p.Status
+	p = MakePlan(l, seen)
+	require.NotNil(t, p.Start)
+
+	now := metav1.NewTime(clock())
+	l.DeletionTimestamp, l.Generation, seen.Jobs = &now, 2, []*batchv1.Job{p.Start}
+	assert.Len(t, MakePlan(l, seen).Stop, 1)
+	seen.Jobs = nil
+	p = MakePlan(l, seen)
+	assert.False(t, p.Release)
+	require.NotNil(t, p.Start)
+	assert.Contains(t, p.Start.Spec.Template.Spec.Containers[0].Args, "--state=Stopped")
+}
+
+func TestBR02NoLogIsTruncatedWhoseTaskHasStopped(t *testing.T) {
+	l := running()
+	l.Spec.State, l.Status.State = v1alpha1.LogStopped, v1alpha1.RunStopped
+	l.Spec.TruncateBefore = &metav1.Time{Time: result.TimeOf(tso(5))}
+	assert.Nil(t, MakePlan(l, Seen{Group: group(), Image: image, Now: clock().Add(time.Second)}).Start)
+}

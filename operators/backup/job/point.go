@@ -32,6 +32,9 @@ func (p *planner) pointInTimeFiles(r *v1alpha1.Restore) (jobtemplate.Files, step
 	if !known {
 		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, "LogBackup "+l.Name+" has no checkpoint yet")
 	}
+	// The checkpoint is as old as the last look at the task. The log may go further, and the
+	// Job finds out how far: it restores all of it if no time is asked for, and nothing if it
+	// ends before that time.
 	until, asked := result.ParseTSO(untilOf(r))
 	if !asked {
 		until = end
@@ -39,8 +42,6 @@ func (p *planner) pointInTimeFiles(r *v1alpha1.Restore) (jobtemplate.Files, step
 	switch {
 	case until > end && l.Status.State == v1alpha1.RunRunning:
 		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s has reached %s, and spec.pointInTime is %s", l.Name, result.FormatMoment(end), result.FormatMoment(until)))
-	case until > end:
-		return jobtemplate.Files{}, p.stallRun(v1alpha1.ReasonLogGap, fmt.Sprintf("spec.pointInTime %s is after the end of LogBackup %s: delete the Restore, and create one with a pointInTime that is not after %s", result.FormatMoment(until), l.Name, result.FormatMoment(end)))
 	}
 	b := p.findNewestBackup(l, until)
 	switch {
@@ -51,7 +52,7 @@ func (p *planner) pointInTimeFiles(r *v1alpha1.Restore) (jobtemplate.Files, step
 		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonCreating, "Backup "+b.Name+" is restored before the log")
 	}
 	f := jobtemplate.FilesOf(b)
-	f.Log = &jobtemplate.Log{Folder: jobtemplate.FilesOfLog(l).Path(), UID: string(l.UID), Until: strconv.FormatUint(until, 10)}
+	f.Log = &jobtemplate.Log{Folder: jobtemplate.FilesOfLog(l).Path(), UID: string(l.UID), Until: untilOf(r)}
 	return f, step.Done()
 }
 
@@ -112,13 +113,14 @@ func bucketOf(s v1alpha1.Storage) bucket {
 	return bucket{}
 }
 
-// findActiveLog returns a LogBackup whose task writes the cluster that a Restore is to write.
+// findActiveLog returns a LogBackup of the cluster that a Restore is to write: its task is there,
+// or a Job may be starting it.
 func (p *planner) findActiveLog() *v1alpha1.LogBackup {
 	if p.run.RunKind() != v1alpha1.KindRestore {
 		return nil
 	}
 	at := slices.IndexFunc(p.seen.Logs, func(l *v1alpha1.LogBackup) bool {
-		return l.Spec.TiDBGroup.Name == p.run.GetTiDBGroup() && (l.Status.State == v1alpha1.RunRunning || l.Status.State == v1alpha1.RunPaused)
+		return l.Status.PDGroup == p.seen.Group.PDGroupName() && l.Status.State != v1alpha1.RunStopped
 	})
 	if at < 0 {
 		return nil

@@ -94,12 +94,16 @@ func (t *logTask) listErrors() []string {
 
 // fillIn fills in what is known of a task, after it was brought to a state.
 func (t *logTask) fillIn(out *result.Log, state string) {
-	if t == nil || state == result.TaskStopped {
+	if t == nil {
 		return
 	}
-	out.Task = result.TaskRunning
-	if t.Status != taskNormal {
+	switch {
+	case state == result.TaskStopped:
+		out.Task = result.TaskStopped
+	case t.Status != taskNormal:
 		out.Task = result.TaskPaused
+	default:
+		out.Task = result.TaskRunning
 	}
 	out.Start, out.Checkpoint = strconv.FormatUint(t.Start, 10), strconv.FormatUint(max(t.Checkpoint, t.Start), 10)
 }

@@ -94,7 +94,7 @@ func TestBR01ATaskIsBroughtToItsStateAndNothingOfItStaysInPD(t *testing.T) {
 	assert.Equal(t, "Paused", do(result.TaskPaused, "status", "pause", "status").Task)
 	assert.Equal(t, "Paused", do(result.TaskPaused, "status", "status").Task, "it is paused once")
 	assert.Equal(t, "Running", do(result.TaskRunning, "status", "resume", "status").Task)
-	assert.Equal(t, result.Log{Task: "Stopped"}, do(result.TaskStopped, "status", "stop"))
+	assert.Equal(t, result.Log{Task: "Stopped", Start: "42", Checkpoint: "99"}, do(result.TaskStopped, "status", "stop"), "how far it came is not lost")
 	assert.Equal(t, others(), br.pd.points)
 	// A run that was killed has stopped it, and not gone on.
 	br.pd.points, c.Log.Begun = append(br.pd.points, cluster.SafePoint{ServiceID: "br-start", SafePoint: 41}, cluster.SafePoint{ServiceID: "pitr_12345678" + pausePoint, SafePoint: 44}), "42"

@@ -233,7 +233,7 @@ func (th *theatre) obey(calls []component.Call) {
 		switch {
 		case at < 0:
 		case c.Verb == component.DeleteStore:
-			th.view.Stores[at].State = pd.StateOffline
+			th.view.Stores[at].State, th.view.Stores[at].NotUpSince = pd.StateOffline, time.Time{}
 		case c.Verb == component.RestoreStore && th.view.Stores[at].State == pd.StateOffline:
 			th.view.Stores[at].State = pd.StateUp
 		}
@@ -261,6 +261,7 @@ func (th *theatre) beat() {
 				s.State = pd.StateUp
 				up++
 			}
+			s.NotUpSince = notUpSince(s.State)
 		}
 	}
 	if up >= th.table {

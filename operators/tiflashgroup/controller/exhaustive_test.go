@@ -353,7 +353,15 @@ func saying(said map[string]member.StatusPortAnswer, i *v1alpha1.Instance, idle 
 
 // columns is a TiFlash store as PD lists it.
 func columns(id, pod, group, state string) pd.Store {
-	return pd.Store{ID: id, State: state, Started: true, Regions: 5, Labels: map[string]string{"engine": "tiflash"}, Address: fmt.Sprintf("%s.%s-peer.shop.svc:3930", pod, group)}
+	return pd.Store{ID: id, State: state, NotUpSince: notUpSince(state), Started: true, Regions: 5, Labels: map[string]string{"engine": "tiflash"}, Address: fmt.Sprintf("%s.%s-peer.shop.svc:3930", pod, group)}
+}
+
+// notUpSince is since when a store in a state is Disconnected or Down: for long.
+func notUpSince(state string) time.Time {
+	if state == pd.StateDown || state == pd.StateDisconnected {
+		return now().Add(-time.Hour)
+	}
+	return time.Time{}
 }
 
 func (b *stateSpace) lease(whose string) lease.State {

@@ -189,7 +189,7 @@ func TestFL06TheAnswerOfAStoreDecidesWhetherItServes(t *testing.T) {
 			s.StatusPorts["basic-tiflash-0"] = old
 		}, "", "is being asked"},
 		"it was not asked":                       {func(s *observation.Snapshot) { s.StatusPorts = nil; s.Now = now().Add(time.Hour) }, "", "is being asked"},
-		"it does not answer":                     {func(s *observation.Snapshot) { unanswered(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
+		"it does not answer":                     {func(s *observation.Snapshot) { unanswered(s) }, "", "is accepted 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
 		"it does not answer, and the other idle": {func(s *observation.Snapshot) { unanswered(s); say(s, 1, "Idle") }, "Instance basic-tiflash-1 says", "no answer in time"},
 		"it never answers":                       {func(s *observation.Snapshot) { unanswered(s); s.Now = now().Add(statusPortTimeout) }, "", ""},
 		"it is idle forever":                     {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
