@@ -191,6 +191,13 @@ func (r *schedules) delete(ctx context.Context, s *v1alpha1.BackupSchedule, b *v
 	case !mayDelete(s, live, b.UID):
 		return step.Conflict(v1alpha1.ReasonRequestFailed, "Backup "+b.Name+" has changed meanwhile")
 	}
+	restores, err := restoresOf(ctx, r.Live, s.Namespace)
+	switch {
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	case schedule.FindRead(restores, []*v1alpha1.Backup{live})[live.Name]:
+		return step.Conflict(v1alpha1.ReasonRequestFailed, "Backup "+b.Name+" is read by a Restore that was just created")
+	}
 	err = r.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
 	switch {
 	case apierrors.IsConflict(err):

@@ -120,7 +120,7 @@ func (r *runs) observeLog(ctx context.Context, of *v1alpha1.LogBackup, seen *job
 		return err
 	}
 	for i := range restores {
-		seen.Read = seen.Read || logOf(&restores[i]) == of.Name && !restores[i].Status.HasEnded()
+		seen.Read = seen.Read || schedule.ReadsLog(&restores[i], of)
 	}
 	if of.Spec.TruncateWith == nil {
 		return nil
@@ -191,14 +191,10 @@ func (r *runs) list(ctx context.Context, namespace string) ([]v1alpha1.Run, erro
 
 // sourceOf returns the name of the Backup that a Restore reads; empty if it reads none.
 func sourceOf(run v1alpha1.Run) string {
-	restore, is := run.(*v1alpha1.Restore)
-	switch {
-	case !is:
-		return ""
-	case restore.Spec.From.Backup != nil:
-		return restore.Spec.From.Backup.Name
+	if restore, is := run.(*v1alpha1.Restore); is {
+		return schedule.SourceOf(restore)
 	}
-	return restore.Status.Backup
+	return ""
 }
 
 // logOf returns the name of the LogBackup that a Restore reads; empty if it reads none.
@@ -211,7 +207,7 @@ func logOf(run v1alpha1.Run) string {
 
 // observe reads the Backups of a schedule, and which of them are being read.
 func (r *schedules) observe(ctx context.Context, s *v1alpha1.BackupSchedule) (schedule.Seen, error) {
-	seen := schedule.Seen{Now: r.Now(), Read: map[string]bool{}}
+	seen := schedule.Seen{Now: r.Now()}
 	var backups v1alpha1.BackupList
 	if err := r.Client.List(ctx, &backups, client.InNamespace(s.Namespace), client.MatchingLabels(schedule.Selector(s))); err != nil {
 		return seen, fmt.Errorf("list Backups of BackupSchedule %s: %w", s.Name, err)
@@ -223,10 +219,6 @@ func (r *schedules) observe(ctx context.Context, s *v1alpha1.BackupSchedule) (sc
 	if err != nil {
 		return seen, err
 	}
-	for i := range restores {
-		if from := sourceOf(&restores[i]); from != "" && !restores[i].Status.HasEnded() {
-			seen.Read[from] = true
-		}
-	}
+	seen.Read = schedule.FindRead(restores, seen.Backups)
 	return seen, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -121,8 +122,14 @@ func ownOf(s *v1alpha1.BackupSchedule, all []*v1alpha1.Backup) []*v1alpha1.Backu
 	return slices.DeleteFunc(slices.Clone(all), func(b *v1alpha1.Backup) bool { return !IsOwn(s, b) })
 }
 
-// lastOutcome says what became of the backup that ended last.
+// lastOutcome says what became of the backup that ended last. One that cannot begin is tried
+// again without an end, and no other is made meanwhile: it has failed, too.
 func lastOutcome(own []*v1alpha1.Backup) step.Outcome {
+	for _, b := range own {
+		if b.DeletionTimestamp == nil && !b.Status.HasEnded() && meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.ConditionStalled) {
+			return step.Stall(v1alpha1.ReasonRunFailed, fmt.Sprintf("Backup %s cannot begin, and others may wait for it: correct what its status says, or delete it; spec.template is for later ones: kubectl -n %s describe backup %s", b.Name, b.Namespace, b.Name))
+		}
+	}
 	ended := slices.DeleteFunc(slices.Clone(own), func(b *v1alpha1.Backup) bool { return !b.Status.HasEnded() || b.DeletionTimestamp != nil })
 	if len(ended) == 0 {
 		return step.Done()

@@ -201,3 +201,17 @@ func TestBR02TheNewestOfDaysWeeksAndMonthsStay(t *testing.T) {
 	s.Spec.Keep = nil
 	assert.Equal(t, want[:2], stay(all))
 }
+
+// A mistake in the template has a Backup wait for ever, and every later time is left out.
+func TestBR02ABackupThatCannotBeginIsNamed(t *testing.T) {
+	s := sample(func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = at(28, 2) })
+	stuck := backup("nightly-1", v1alpha1.RunWaiting, 0)
+	assert.Equal(t, step.KindDone, MakePlan(s, Seen{Backups: []*v1alpha1.Backup{stuck}, Now: clock()}).Last.Kind, "it has just begun")
+	stuck.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonLoginRefused}}
+	good := backup("nightly-0", v1alpha1.RunComplete, time.Hour)
+	p := MakePlan(s, Seen{Backups: []*v1alpha1.Backup{good, stuck}, Now: clock()})
+	assert.Equal(t, step.KindStall, p.Last.Kind)
+	assert.Contains(t, p.Last.Message, "Backup nightly-1 cannot begin")
+	stuck.DeletionTimestamp = &metav1.Time{Time: clock()}
+	assert.Equal(t, step.KindDone, MakePlan(s, Seen{Backups: []*v1alpha1.Backup{good, stuck}, Now: clock()}).Last.Kind)
+}
