@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,10 +20,10 @@ const (
 // Memory remembers which objects were found to be as desired, so that they are not
 // encoded and compared again while neither they nor what is desired has changed. Nil
 // remembers nothing.
-type Memory struct{ found *cache.LRUExpireCache }
+type Memory struct{ found *ExpiringCache }
 
 // NewMemory returns a Memory that remembers nothing yet.
-func NewMemory() *Memory { return &Memory{cache.NewLRUExpireCache(remembered)} }
+func NewMemory() *Memory { return &Memory{NewExpiringCache(remembered, rememberedFor)} }
 
 // found is an object that needed no write: what was desired, and what there was.
 type found struct{ desired, live client.Object }
@@ -44,7 +43,7 @@ func (m *Memory) note(desired, live client.Object, asDesired bool) {
 	switch {
 	case m == nil || live == nil:
 	case asDesired:
-		m.found.Add(live.GetUID(), found{desired, live}, rememberedFor)
+		m.found.Add(live.GetUID(), found{desired, live})
 	default:
 		m.found.Remove(live.GetUID())
 	}

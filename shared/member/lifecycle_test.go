@@ -30,3 +30,24 @@ func TestFinalizersOfAnInstance(t *testing.T) {
 	member.RemoveMemberFinalizer(desired)
 	assert.Equal(t, []string{v1alpha1.FinalizerInstance}, desired.Finalizers, "its pod has not stopped yet")
 }
+
+// What cannot be read may run.
+func TestAnInstanceHasStoppedWhenItsOperatorHasSeenThatItHasNoPod(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*v1alpha1.Instance)
+		stopped bool
+	}{
+		"it has":                    {func(*v1alpha1.Instance) {}, true},
+		"it was never reported":     {func(i *v1alpha1.Instance) { i.Status.Conditions = nil }, true},
+		"its pod is there":          {func(i *v1alpha1.Instance) { i.Status.PodUID = "p" }, false},
+		"it is not suspended":       {func(i *v1alpha1.Instance) { i.Spec.Suspended = false }, false},
+		"its operator is behind":    {func(i *v1alpha1.Instance) { i.Generation = 3 }, false},
+		"its pod could not be read": {func(i *v1alpha1.Instance) { i.Status.Conditions[0].Status = metav1.ConditionUnknown }, false},
+	} {
+		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		i.Spec.Suspended, i.Status.ObservedGeneration = true, 2
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSuspended}}
+		c.change(i)
+		assert.Equal(t, c.stopped, member.HasStopped(i), name)
+	}
+}

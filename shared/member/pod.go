@@ -37,9 +37,11 @@ func PodStateOf(i *v1alpha1.Instance) PodState {
 }
 
 // HasStopped reports whether a suspended Instance has no pod, and will have none: its operator
-// has seen that it is suspended.
+// has seen that it is suspended, and could read what there is.
 func HasStopped(i *v1alpha1.Instance) bool {
-	return i.Spec.Suspended && i.Status.ObservedGeneration == i.Generation && i.Status.PodUID == ""
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return i.Spec.Suspended && i.Status.ObservedGeneration == i.Generation && i.Status.PodUID == "" &&
+		(pod == nil || pod.Status != metav1.ConditionUnknown)
 }
 
 // IsStopping reports whether an Instance has no pod that keeps running.

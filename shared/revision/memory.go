@@ -5,7 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/tidb-groups/tidb-groups/shared/apply"
 )
 
 const (
@@ -18,10 +19,10 @@ const (
 
 // Memory remembers what ControllerRevisions store: their data never changes, and it takes
 // long to decode and to hash. Nil remembers nothing.
-type Memory struct{ stored *cache.LRUExpireCache }
+type Memory struct{ stored *apply.ExpiringCache }
 
 // NewMemory returns a Memory that remembers nothing yet.
-func NewMemory() *Memory { return &Memory{cache.NewLRUExpireCache(remembered)} }
+func NewMemory() *Memory { return &Memory{apply.NewExpiringCache(remembered, rememberedFor)} }
 
 // version is one version of a ControllerRevision.
 type version struct {
@@ -55,7 +56,7 @@ func (m *Memory) decode(stored appsv1.ControllerRevision) (Record, string, error
 		return Record{}, "", err
 	}
 	if m != nil && stored.UID != "" {
-		m.stored.Add(key, hashed{r.copy(), hash}, rememberedFor)
+		m.stored.Add(key, hashed{r.copy(), hash})
 	}
 	return r, hash, nil
 }

@@ -82,6 +82,16 @@ func (s *Scope) removeNamespace(namespace string) {
 	}
 }
 
+// close ends the scope with its run: the context of the program, which lives on, would keep what
+// it has of each namespace.
+func (s *Scope) close() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, leave := range s.leave {
+		leave()
+	}
+}
+
 // releasedNamespaces are the namespaces that have left and in which something was reconciled.
 func (s *Scope) releasedNamespaces() []string {
 	s.lock.Lock()

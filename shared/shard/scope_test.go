@@ -76,3 +76,12 @@ func TestTheNameOfAShardIsOneOfALease(t *testing.T) {
 		require.ErrorContains(t, CheckName(name), "as in shop-1: it is the value of label groups.tidb.dev/shard", name)
 	}
 }
+
+// The context of the program lives on, and must keep nothing of each run.
+func TestAScopeEndsWithItsRun(t *testing.T) {
+	s := newScope(t.Context(), []string{"shop", "blog"})
+	s.close()
+	for _, within := range s.within {
+		assert.Error(t, within.Err())
+	}
+}

@@ -69,8 +69,10 @@ func (o Of) Serve(ctx context.Context, cfg *rest.Config, run func(context.Contex
 		if err := o.runOnce(ctx, namespaces.changed, func(ctx context.Context) error { return run(ctx, scope) }); err != nil {
 			return err
 		}
+		released := scope.releasedNamespaces()
+		scope.close()
 		if ctx.Err() == nil {
-			o.announce(ctx, events, scope.releasedNamespaces())
+			o.announce(ctx, events, released)
 		}
 	}
 	return nil

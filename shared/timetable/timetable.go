@@ -26,8 +26,16 @@ func Parse(schedule, zone string) (cron.Schedule, error) {
 	if zone == "" {
 		zone = "UTC"
 	}
-	if _, err := time.LoadLocation(zone); err != nil {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
 		return nil, &ZoneError{zone}
 	}
-	return cron.ParseStandard("CRON_TZ=" + zone + " " + schedule)
+	clock, err := cron.ParseStandard("CRON_TZ=UTC " + schedule)
+	if err != nil {
+		return nil, err
+	}
+	if isHourly(clock) {
+		return cron.ParseStandard("CRON_TZ=" + zone + " " + schedule)
+	}
+	return zoned{clock, location}, nil
 }

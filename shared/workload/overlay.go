@@ -28,7 +28,7 @@ func applyOverlay(pod corev1.PodTemplateSpec, raw *runtime.RawExtension, mainCon
 	if err != nil {
 		return pod, fmt.Sprintf("spec.overlay: encode the pod: %v", err)
 	}
-	patched, err := strategicpatch.StrategicMergePatch(base, raw.Raw, corev1.PodTemplateSpec{})
+	patched, err := mergePod(base, raw.Raw)
 	if err != nil {
 		return pod, fmt.Sprintf("spec.overlay: %v: write it as {metadata, spec} of a pod", err)
 	}
@@ -40,6 +40,16 @@ func applyOverlay(pod corev1.PodTemplateSpec, raw *runtime.RawExtension, mainCon
 		return pod, problem
 	}
 	return out, findRemovedParts(pod, out, mainContainer)
+}
+
+// mergePod merges an overlay onto a pod. The library panics at some overlays that make no sense.
+func mergePod(pod, overlay []byte) (merged []byte, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("it cannot be merged: %v", cause)
+		}
+	}()
+	return strategicpatch.StrategicMergePatch(pod, overlay, corev1.PodTemplateSpec{})
 }
 
 // addArguments adds an overlay's arguments to those of the operator: a list of them
@@ -168,6 +178,9 @@ func findRemovedParts(before, after corev1.PodTemplateSpec, mainContainer string
 	}
 	if after.Spec.Subdomain != before.Spec.Subdomain || after.Spec.Hostname != before.Spec.Hostname {
 		return "spec.overlay.spec: hostname and subdomain belong to the operator: remove them from the overlay"
+	}
+	if policy := after.Spec.RestartPolicy; policy != before.Spec.RestartPolicy && policy != corev1.RestartPolicyAlways {
+		return fmt.Sprintf("spec.overlay.spec.restartPolicy: %q: a container that ends is started again: remove it from the overlay", policy)
 	}
 	for _, v := range before.Spec.Volumes {
 		if !slices.ContainsFunc(after.Spec.Volumes, func(x corev1.Volume) bool { return x.Name == v.Name }) {

@@ -107,6 +107,8 @@ func TestAnOverlayThatWouldBreakThePodIsRefused(t *testing.T) {
 		"an init container's command":        {`{"spec":{"initContainers":[{"name":"first","command":["true"]}]}}`, "initContainers[first]: command and args belong to the operator"},
 		"an init container's arguments":      {`{"spec":{"initContainers":[{"name":"first","args":["x"]}]}}`, "initContainers[first]: command and args belong to the operator"},
 		"the configuration's volume removed": {`{"spec":{"volumes":[{"name":"tidb-groups-config","$patch":"delete"}]}}`, `volume "tidb-groups-config" is gone`},
+		"what cannot be merged":              {`{"spec":{"containers":[{"name":"pd","$retainKeys":[{"a":1}]}]}}`, "it cannot be merged"},
+		"a pod that is not started again":    {`{"spec":{"restartPolicy":"Never"}}`, `spec.overlay.spec.restartPolicy: "Never"`},
 		"something that is no object":        {`[]`, "write it as {metadata, spec}"},
 		"something that is no pod":           {`{"spec":[]}`, "spec.overlay"},
 	} {

@@ -82,7 +82,7 @@ type RestoreSpec struct {
 	// PointInTime is the moment that a log is restored to, to the millisecond. Default: the
 	// last one that the log has.
 	// +optional
-	PointInTime *metav1.Time `json:"pointInTime,omitempty"`
+	PointInTime *Moment `json:"pointInTime,omitempty"`
 	// Type of the backup in from.storage, as its Backup had it. Default: Logical.
 	// +kubebuilder:validation:Enum=Logical;Physical
 	// +optional

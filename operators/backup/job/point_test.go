@@ -27,7 +27,7 @@ func toMoment(minutes int) *v1alpha1.Restore {
 	r := fromPVC()
 	r.Spec.From = v1alpha1.RestoreSource{LogBackup: &v1alpha1.LocalReference{Name: "the-log"}}
 	if minutes >= 0 {
-		r.Spec.PointInTime = &metav1.Time{Time: result.TimeOf(tso(minutes))}
+		r.Spec.PointInTime = &v1alpha1.Moment{Time: result.TimeOf(tso(minutes))}
 	}
 	return r
 }

@@ -58,7 +58,7 @@ func TestBR02WhenABackupIsDue(t *testing.T) {
 		"not while it is paused":         {func(s *v1alpha1.BackupSchedule) { s.Spec.Paused, s.Status.LastRun = true, at(27, 2) }, nil, "", at(27, 2), nil},
 		"in its time zone": {func(s *v1alpha1.BackupSchedule) {
 			s.Spec.TimeZone, s.Status.LastRun = "Europe/Berlin", at(27, 1)
-		}, nil, "nightly-20260328-010000", at(28, 1), &metav1.Time{Time: time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)}}, // on the 29th there is no 2:00
+		}, nil, "nightly-20260328-010000", at(28, 1), &metav1.Time{Time: time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)}}, // on the 29th there is no 2:00, and it is made at 3:00
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := MakePlan(sample(c.change), Seen{Backups: c.backups, Now: clock()})
@@ -202,7 +202,7 @@ func TestBR02TheNewestOfDaysWeeksAndMonthsStay(t *testing.T) {
 	assert.Equal(t, want[:2], stay(all))
 }
 
-// A mistake in the template has a Backup wait for ever, and every later time is left out.
+// A mistake in the template has a Backup wait forever, and every later time is left out.
 func TestBR02ABackupThatCannotBeginIsNamed(t *testing.T) {
 	s := sample(func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = at(28, 2) })
 	stuck := backup("nightly-1", v1alpha1.RunWaiting, 0)
@@ -211,7 +211,7 @@ func TestBR02ABackupThatCannotBeginIsNamed(t *testing.T) {
 	good := backup("nightly-0", v1alpha1.RunComplete, time.Hour)
 	p := MakePlan(s, Seen{Backups: []*v1alpha1.Backup{good, stuck}, Now: clock()})
 	assert.Equal(t, step.KindStall, p.Last.Kind)
-	assert.Contains(t, p.Last.Message, "Backup nightly-1 cannot begin")
+	assert.Equal(t, "Backup nightly-1 cannot begin, and others may wait for it: correct what its status says, or delete it; spec.template is for later ones: kubectl -n db describe backup nightly-1", p.Last.Message)
 	stuck.DeletionTimestamp = &metav1.Time{Time: clock()}
 	assert.Equal(t, step.KindDone, MakePlan(s, Seen{Backups: []*v1alpha1.Backup{good, stuck}, Now: clock()}).Last.Kind)
 }

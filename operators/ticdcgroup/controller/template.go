@@ -93,6 +93,8 @@ func buildTemplate(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec
 		m.Mounts = append(m.Mounts, corev1.VolumeMount{Name: volume, MountPath: secretsDir + "/" + secret, ReadOnly: true})
 		m.Volumes = append(m.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}})
 	}
+	// A capture that was drained still has to stop by itself, within a grace of the user's, too.
+	drain = max(min(drain, int64(m.Grace(g).Seconds())-closing), 0)
 	if image != "" && drain > 0 {
 		program := workload.BringProgram(g, &m, image, "drain-capture")
 		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{

@@ -41,16 +41,21 @@ func TestCDC01AStopHandsOverWithinABound(t *testing.T) {
 	for name, c := range map[string]struct {
 		image string
 		drain *int64
+		own   *int64
 		hook  []string
 		grace int64
 	}{
-		"by default":       {ownImage, nil, []string{"/tidb-groups/drain-capture", "stop", "--api=http://localhost:8301", "--within=600s"}, 630},
-		"as the spec says": {ownImage, ptr.To[int64](7), []string{"/tidb-groups/drain-capture", "stop", "--api=http://localhost:8301", "--within=7s"}, 37},
-		"not at all":       {ownImage, ptr.To[int64](0), nil, 30},
-		"by an operator that does not know its image": {"", nil, nil, 630},
+		"by default":                   {ownImage, nil, nil, []string{"/tidb-groups/drain-capture", "stop", "--api=http://localhost:8301", "--within=600s"}, 630},
+		"as the spec says":             {ownImage, ptr.To[int64](7), nil, []string{"/tidb-groups/drain-capture", "stop", "--api=http://localhost:8301", "--within=7s"}, 37},
+		"not at all":                   {ownImage, ptr.To[int64](0), nil, nil, 30},
+		"within a grace of the user's": {ownImage, nil, ptr.To[int64](120), []string{"/tidb-groups/drain-capture", "stop", "--api=http://localhost:8301", "--within=90s"}, 120},
+		"within next to none":          {ownImage, nil, ptr.To[int64](20), nil, 20},
+		"by an operator that does not know its image": {"", nil, nil, nil, 630},
 	} {
 		t.Run(name, func(t *testing.T) {
-			template, _, problems := buildTemplate(sample(func(g *v1alpha1.TiCDCGroup) { g.Spec.DrainSeconds = c.drain }), c.image)
+			template, _, problems := buildTemplate(sample(func(g *v1alpha1.TiCDCGroup) {
+				g.Spec.DrainSeconds, g.Spec.TerminationGracePeriodSeconds = c.drain, c.own
+			}), c.image)
 			require.Empty(t, problems)
 			assert.Equal(t, c.grace, *template.Spec.TerminationGracePeriodSeconds)
 			if c.hook == nil {

@@ -238,6 +238,9 @@ func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1
 	if !ok {
 		return step.Done()
 	}
+	if o := r.confirmEntries(ctx, c); o.Kind != step.KindDone {
+		return o
+	}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), live); err != nil {
 		if apierrors.IsNotFound(err) {
 			return step.Done()
@@ -260,5 +263,18 @@ func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1
 		return step.Done()
 	}
 	r.Recorder.Eventf(c, seen, corev1.EventTypeNormal, "Pruned", "Delete", "deleted %s %s: the spec no longer names it", seen.GroupKind(), seen.GetName())
+	return step.Done()
+}
+
+// confirmEntries looks at the TidbCluster in the API server before a group is deleted whose entry
+// is gone: a cache that lags may not show that it was put back, or the consent withdrawn.
+func (r *Reconciler) confirmEntries(ctx context.Context, c *v1alpha1.TidbCluster) step.Outcome {
+	now := &v1alpha1.TidbCluster{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), now); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get TidbCluster %s: %w", c.Name, err))
+	}
+	if now.UID != c.UID || now.Generation != c.Generation || now.Annotations[v1alpha1.AnnotationAllowRemoval] != c.Annotations[v1alpha1.AnnotationAllowRemoval] {
+		return step.Conflict(v1alpha1.ReasonProgressing, "TidbCluster "+c.Name+" has changed meanwhile")
+	}
 	return step.Done()
 }

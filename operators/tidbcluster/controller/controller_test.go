@@ -150,6 +150,22 @@ func TestDB18AnEntryWithoutReplicasLeavesTheGroupsReplicasAlone(t *testing.T) {
 	assert.EqualValues(t, 2, w.groups()["TiDBGroup basic-tidb-batch"].GetReplicas(), "a new group begins with the default")
 }
 
+// What a cache that lags shows deletes no group.
+func TestNoGroupIsPrunedByAnOldVersionOfTheTidbCluster(t *testing.T) {
+	w := created(t)
+	r := &Reconciler{operator.Env{Live: w.Client, Client: w.Client}}
+	for name, change := range map[string]func(*v1alpha1.TidbCluster){
+		"an entry was put back":     func(c *v1alpha1.TidbCluster) { c.Generation-- },
+		"the consent was withdrawn": func(c *v1alpha1.TidbCluster) { c.Annotations = map[string]string{v1alpha1.AnnotationAllowRemoval: "basic-tikv"} },
+		"it was created again":      func(c *v1alpha1.TidbCluster) { c.UID = "before" },
+	} {
+		old := w.Get().DeepCopy()
+		change(old)
+		assert.Equal(t, step.KindAfter, r.prune(t.Context(), old, w.groups()["TiDBGroup basic-tidb"]).Kind, name)
+	}
+	assert.Contains(t, w.groups(), "TiDBGroup basic-tidb")
+}
+
 func TestAnEntryThatIsRemovedIsPrunedAndNothingElse(t *testing.T) {
 	w := created(t)
 	stranger := &v1alpha1.TiFlashGroup{ObjectMeta: metav1.ObjectMeta{Name: "mine", Namespace: w.Namespace, Labels: map[string]string{v1alpha1.LabelUmbrella: "basic"}}}

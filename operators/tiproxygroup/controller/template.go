@@ -73,6 +73,7 @@ func buildTemplate(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSp
 		Volumes:      []corev1.Volume{{Name: workVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 	}
 	mountTLS(g, &m)
+	stop = stop.within(int64(m.Grace(g).Seconds()) - closing)
 	switch {
 	case image != "":
 		drain := workload.BringProgram(g, &m, image, "drain-clients")
@@ -157,6 +158,15 @@ func ownedKeys() []string {
 
 // times are those that a stop takes, in seconds.
 type times struct{ delay, drain, closing int64 }
+
+// within shortens what comes before the end of transactions, so that the whole stop takes no
+// longer than a grace of the user's.
+func (t times) within(grace int64) times {
+	room := max(grace-t.closing, 0)
+	t.delay = min(t.delay, room)
+	t.drain = min(t.drain, room-t.delay)
+	return t
+}
 
 // shutdownTimes returns for how long a proxy that has left the Service still takes connections,
 // for how long it then waits for its clients, and for their transactions.

@@ -40,6 +40,9 @@ func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
 	shorter := func(g *v1alpha1.TiProxyGroup) {
 		g.Spec.Shutdown = &v1alpha1.TiProxyShutdown{DelaySeconds: ptr.To[int64](0), DrainSeconds: ptr.To[int64](600), CloseSeconds: ptr.To[int64](7)}
 	}
+	grace := func(seconds int64) func(g *v1alpha1.TiProxyGroup) {
+		return func(g *v1alpha1.TiProxyGroup) { g.Spec.TerminationGracePeriodSeconds = &seconds }
+	}
 	for name, c := range map[string]struct {
 		image  string
 		change func(*v1alpha1.TiProxyGroup)
@@ -51,6 +54,10 @@ func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
 			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=10s", "--within=60s"}}}, 90, "graceful-close-conn-timeout = 15"},
 		"as the spec says": {ownImage, shorter, &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
 			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=0s", "--within=600s"}}}, 612, "graceful-close-conn-timeout = 7"},
+		"within a grace of the user's": {ownImage, grace(60), &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=10s", "--within=30s"}}}, 60, "graceful-close-conn-timeout = 15"},
+		"within next to none": {ownImage, grace(21), &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=1s", "--within=0s"}}}, 21, "graceful-close-conn-timeout = 15"},
 		"by an operator that does not know its image": {"", func(*v1alpha1.TiProxyGroup) {}, &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}, 90, "graceful-close-conn-timeout = 15"},
 		"by such an operator without a delay":         {"", shorter, nil, 612, "graceful-close-conn-timeout = 7"},
 	} {
