@@ -39,8 +39,7 @@ func (p *planner) pointInTimeFiles(r *v1alpha1.Restore) (jobtemplate.Files, step
 	if !asked {
 		until = end
 	}
-	switch {
-	case until > end && l.Status.State == v1alpha1.RunRunning:
+	if until > end && l.Status.State == v1alpha1.RunRunning {
 		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s has reached %s, and spec.pointInTime is %s", l.Name, result.FormatMoment(end), result.FormatMoment(until)))
 	}
 	b := p.findNewestBackup(l, until)

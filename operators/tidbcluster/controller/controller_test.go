@@ -155,9 +155,11 @@ func TestNoGroupIsPrunedByAnOldVersionOfTheTidbCluster(t *testing.T) {
 	w := created(t)
 	r := &Reconciler{operator.Env{Live: w.Client, Client: w.Client}}
 	for name, change := range map[string]func(*v1alpha1.TidbCluster){
-		"an entry was put back":     func(c *v1alpha1.TidbCluster) { c.Generation-- },
-		"the consent was withdrawn": func(c *v1alpha1.TidbCluster) { c.Annotations = map[string]string{v1alpha1.AnnotationAllowRemoval: "basic-tikv"} },
-		"it was created again":      func(c *v1alpha1.TidbCluster) { c.UID = "before" },
+		"an entry was put back": func(c *v1alpha1.TidbCluster) { c.Generation-- },
+		"the consent was withdrawn": func(c *v1alpha1.TidbCluster) {
+			c.Annotations = map[string]string{v1alpha1.AnnotationAllowRemoval: "basic-tikv"}
+		},
+		"it was created again": func(c *v1alpha1.TidbCluster) { c.UID = "before" },
 	} {
 		old := w.Get().DeepCopy()
 		change(old)
