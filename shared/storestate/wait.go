@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -21,7 +22,8 @@ func PDCtl(g v1alpha1.Group) string {
 		return plain
 	}
 	files := workload.FilesIn(workload.TLSDirOf(v1alpha1.ComponentPD))
-	return fmt.Sprintf("%s -u https://%s.%s.svc:%d --cacert %s --cert %s --key %s", plain, g.PDGroupName(), g.GetNamespace(), v1alpha1.PortPDClient, files.CA, files.Cert, files.Key)
+	host := names.ServiceHost(g.PDGroupName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)
+	return fmt.Sprintf("%s -u %s://%s:%d --cacert %s --cert %s --key %s", plain, v1alpha1.SpecScheme(g), host, v1alpha1.PortPDClient, files.CA, files.Cert, files.Key)
 }
 
 // LookSoon is how soon PD is looked at again for something that no watch reports.

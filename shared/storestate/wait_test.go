@@ -18,4 +18,6 @@ func TestACommandToPDWithTLSShowsItsCertificate(t *testing.T) {
 	g.Spec.TLS = &v1alpha1.PDTLS{}
 	assert.Equal(t, "kubectl -n shop exec svc/basic-pd -- /pd-ctl -u https://basic-pd.shop.svc:2379"+
 		" --cacert /var/lib/pd-tls/ca.crt --cert /var/lib/pd-tls/tls.crt --key /var/lib/pd-tls/tls.key", storestate.PDCtl(g))
+	g.Spec.ClusterDomain = "k8s.test"
+	assert.Contains(t, storestate.PDCtl(g), " -u https://basic-pd.shop.svc.k8s.test:2379 ", "as its certificate has it")
 }
