@@ -114,7 +114,7 @@ func hasCountedRegions(s observation.Snapshot) bool {
 // of yet.
 func isReadyButNotUp(s observation.Snapshot) bool {
 	return hasReadyStore(s, func(store pd.Store, listed bool) bool {
-		return listed && store.Regions > 0 && (store.State == pd.StateDown || store.State == pd.StateDisconnected)
+		return listed && store.Regions > 0 && store.IsUnreachable()
 	})
 }
 

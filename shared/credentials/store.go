@@ -215,19 +215,20 @@ func (s *Store) updateClientConfig(pd *v1alpha1.PDGroup, secret certificate.Secr
 		delete(s.clusters, key)
 		return
 	}
-	was := s.clusters[key]
-	was.used = s.now()
-	s.clusters[key] = was
-	if was.config != nil && (secret.Version == "" || secret.Version == was.version) {
+	known := s.clusters[key]
+	defer func() {
+		known.used = s.now()
+		s.clusters[key] = known
+	}()
+	if known.config != nil && (secret.Version == "" || secret.Version == known.version) {
 		return
 	}
 	pair, err := secret.Pair()
 	if err != nil {
-		was.problem = fmt.Errorf("read Secret %s: %w", secret.Name, err)
-		s.clusters[key] = was
+		known.problem = fmt.Errorf("read Secret %s: %w", secret.Name, err)
 		return
 	}
-	s.clusters[key] = cluster{used: was.used, version: secret.Version, config: &tls.Config{
+	known = cluster{version: secret.Version, config: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: pair.CA, Certificates: []tls.Certificate{pair.Certificate},
 		ServerName: names.ServiceHost(pd.Name, pd.Namespace, pd.Spec.ClusterDomain),
 	}}

@@ -213,6 +213,9 @@ func (s Store) Equal(t Store) bool {
 		(s.State != StateOffline || s.hasSameLoad(t))
 }
 
+// IsUnreachable reports whether PD does not hear of a store, and does not remove it.
+func (s Store) IsUnreachable() bool { return s.State == StateDisconnected || s.State == StateDown }
+
 func (s Store) hasSameLoad(t Store) bool { return s.Leaders == t.Leaders && s.Regions == t.Regions }
 
 func errorText(err error) string {
@@ -226,7 +229,7 @@ func errorText(err error) string {
 // of this one.
 func (v *View) noteNotUp(before View, now time.Time) {
 	for n, s := range v.Stores {
-		if s.State != StateDisconnected && s.State != StateDown {
+		if !s.IsUnreachable() {
 			continue
 		}
 		v.Stores[n].NotUpSince = now

@@ -34,8 +34,13 @@ func Parse(schedule, zone string) (cron.Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isHourly(clock) {
-		return cron.ParseStandard("CRON_TZ=" + zone + " " + schedule)
+	fields, ok := clock.(*cron.SpecSchedule)
+	switch {
+	case !ok:
+		return clock, nil
+	case fields.Hour&everyHour != 0:
+		fields.Location = location
+		return fields, nil
 	}
 	return zoned{clock, location}, nil
 }

@@ -6,6 +6,10 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
+// everyHour is set in the hours of a schedule that has * for them. Then each hour counts, one that
+// the clock shows twice too.
+const everyHour = 1 << 63
+
 // zoned is a schedule by the clock of a zone. Where the clock is put forward, a time that does
 // not exist is an hour later; where it is put back, a time that comes twice counts once. The
 // library leaves the one out and counts the other twice.
@@ -46,11 +50,3 @@ func shownIn(t time.Time, zone *time.Location) time.Time {
 
 // showsSame reports whether two times look the same on the clocks of their zones.
 func showsSame(a, b time.Time) bool { return shownIn(a, time.UTC).Equal(shownIn(b, time.UTC)) }
-
-// isHourly reports whether a schedule is for every hour: then each hour counts, one that the
-// clock shows twice too.
-func isHourly(s cron.Schedule) bool {
-	const every = 1 << 63 // of a field that is *
-	fields, ok := s.(*cron.SpecSchedule)
-	return !ok || fields.Hour&every != 0
-}

@@ -151,13 +151,9 @@ func restoresOf(ctx context.Context, from client.Reader, namespace string) ([]v1
 
 // physicalJobs reads the Jobs of physical runs of a cluster.
 func physicalJobs(ctx context.Context, from client.Reader, namespace, cluster string) ([]*batchv1.Job, error) {
-	var jobs batchv1.JobList
-	if err := from.List(ctx, &jobs, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelPhysicalOf: cluster}); err != nil {
+	out, err := listJobs(ctx, from, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelPhysicalOf: cluster})
+	if err != nil {
 		return nil, fmt.Errorf("list Jobs of physical runs: %w", err)
-	}
-	var out []*batchv1.Job
-	for i := range jobs.Items {
-		out = append(out, &jobs.Items[i])
 	}
 	return out, nil
 }

@@ -30,7 +30,12 @@ func (p *Place) Claim(ctx context.Context, uid string) (*Marker, error) {
 	case m != nil:
 		return nil, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup: its Backup had UID %s", p.Folder, p.Name(), m.UID)
 	}
-	return nil, p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
+	return nil, p.confirmEmpty(ctx)
+}
+
+// confirmEmpty refuses a folder that has files.
+func (p *Place) confirmEmpty(ctx context.Context) error {
+	return p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
 		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that belong to no backup, such as %s", p.Folder, p.Name(), file.Key)
 	})
 }
@@ -46,9 +51,7 @@ func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 	case m != nil:
 		return nil
 	}
-	if err := p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
-		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that belong to no backup, such as %s", p.Folder, p.Name(), file.Key)
-	}); err != nil {
+	if err := p.confirmEmpty(ctx); err != nil {
 		return err
 	}
 	return p.Begin(ctx, Marker{UID: uid, Physical: true, Log: true})

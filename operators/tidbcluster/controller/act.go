@@ -91,12 +91,9 @@ func (r *Reconciler) applyRestore(ctx context.Context, c *v1alpha1.TidbCluster, 
 // confirmNoRestore looks in the API server whether a Restore may be made: the cluster is as it was
 // seen, and none of the name has been made.
 func (r *Reconciler) confirmNoRestore(ctx context.Context, c *v1alpha1.TidbCluster, name string) step.Outcome {
-	now := &v1alpha1.TidbCluster{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), now); err != nil {
-		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get TidbCluster %s: %w", c.Name, err))
-	}
-	if now.UID != c.UID || now.ResourceVersion != c.ResourceVersion {
-		return step.Conflict(v1alpha1.ReasonCreating, "TidbCluster "+c.Name+" has changed meanwhile")
+	isSame := func(now *v1alpha1.TidbCluster) bool { return now.ResourceVersion == c.ResourceVersion }
+	if o := r.confirmCluster(ctx, c, v1alpha1.ReasonCreating, isSame); o.Kind != step.KindDone {
+		return o
 	}
 	return r.confirmAbsent(ctx, v1alpha1.KindRestore, client.ObjectKey{Namespace: c.Namespace, Name: name})
 }
@@ -269,12 +266,20 @@ func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1
 // confirmEntries looks at the TidbCluster in the API server before a group is deleted whose entry
 // is gone: a cache that lags may not show that it was put back, or the consent withdrawn.
 func (r *Reconciler) confirmEntries(ctx context.Context, c *v1alpha1.TidbCluster) step.Outcome {
+	return r.confirmCluster(ctx, c, v1alpha1.ReasonProgressing, func(now *v1alpha1.TidbCluster) bool {
+		return now.Generation == c.Generation && now.Annotations[v1alpha1.AnnotationAllowRemoval] == c.Annotations[v1alpha1.AnnotationAllowRemoval]
+	})
+}
+
+// confirmCluster looks at the TidbCluster in the API server, and refuses to go on, for a reason, if it
+// is another one or not the same any more.
+func (r *Reconciler) confirmCluster(ctx context.Context, c *v1alpha1.TidbCluster, reason string, isSame func(now *v1alpha1.TidbCluster) bool) step.Outcome {
 	now := &v1alpha1.TidbCluster{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), now); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get TidbCluster %s: %w", c.Name, err))
 	}
-	if now.UID != c.UID || now.Generation != c.Generation || now.Annotations[v1alpha1.AnnotationAllowRemoval] != c.Annotations[v1alpha1.AnnotationAllowRemoval] {
-		return step.Conflict(v1alpha1.ReasonProgressing, "TidbCluster "+c.Name+" has changed meanwhile")
+	if now.UID != c.UID || !isSame(now) {
+		return step.Conflict(reason, "TidbCluster "+c.Name+" has changed meanwhile")
 	}
 	return step.Done()
 }

@@ -122,8 +122,8 @@ func (m *maker) drop(job *batchv1.Job) {
 // run decides about one entry. first says what has to come before it, empty if nothing.
 func (m *maker) run(r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
 	status := v1alpha1.SQLStatus{Name: r.Name, Revision: r.Revision, State: v1alpha1.SQLWaiting}
-	if at := slices.IndexFunc(m.g.Status.SQL, func(s v1alpha1.SQLStatus) bool { return s.Name == r.Name && s.Revision == r.Revision }); at >= 0 {
-		status = *m.g.Status.SQL[at].DeepCopy()
+	if known := findStatus(m.g, r); known != nil {
+		status = *known.DeepCopy()
 	}
 	name := jobName(m.g.Name, r)
 	job := m.job(name)
@@ -235,15 +235,23 @@ func IsFinal(state v1alpha1.SQLState) bool {
 	return state == v1alpha1.SQLSucceeded || state == v1alpha1.SQLFailed
 }
 
+// findStatus returns what status says of an entry in its revision, nil for nothing.
+func findStatus(g *v1alpha1.TiDBGroup, r *v1alpha1.SQLRun) *v1alpha1.SQLStatus {
+	at := slices.IndexFunc(g.Status.SQL, func(s v1alpha1.SQLStatus) bool { return s.Name == r.Name && s.Revision == r.Revision })
+	if at < 0 {
+		return nil
+	}
+	return &g.Status.SQL[at]
+}
+
 // UnreportedFailures returns the Jobs that have failed without that standing in status: of these
 // the pods are to be asked.
 func UnreportedFailures(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.Job {
 	var out []*batchv1.Job
 	for i := range g.Spec.SQL {
 		r := &g.Spec.SQL[i]
-		recorded := slices.ContainsFunc(g.Status.SQL, func(s v1alpha1.SQLStatus) bool {
-			return s.Name == r.Name && s.Revision == r.Revision && IsFinal(s.State)
-		})
+		known := findStatus(g, r)
+		recorded := known != nil && IsFinal(known.State)
 		for _, job := range jobs {
 			if !recorded && job.Name == jobName(g.Name, r) && metav1.IsControlledBy(job, g) && workload.JobCondition(job, batchv1.JobFailed) != nil {
 				out = append(out, job)
@@ -258,10 +266,8 @@ func UnreportedFailures(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.J
 // all are.
 func LacksJob(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) bool {
 	return slices.ContainsFunc(g.Spec.SQL, func(r v1alpha1.SQLRun) bool {
-		runs := slices.ContainsFunc(g.Status.SQL, func(s v1alpha1.SQLStatus) bool {
-			return s.Name == r.Name && s.Revision == r.Revision && s.State == v1alpha1.SQLRunning
-		})
-		return runs && !slices.ContainsFunc(jobs, func(job *batchv1.Job) bool { return job.Name == jobName(g.Name, &r) })
+		known := findStatus(g, &r)
+		return known != nil && known.State == v1alpha1.SQLRunning && !slices.ContainsFunc(jobs, func(job *batchv1.Job) bool { return job.Name == jobName(g.Name, &r) })
 	})
 }
 
