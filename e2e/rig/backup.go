@@ -232,7 +232,10 @@ func (r *Rig) Folders(ctx context.Context, claim string) ([]string, error) {
 			return err
 		}
 		file, err := filepath.Rel(root, at)
-		folder := strings.TrimSuffix(path.Dir(filepath.ToSlash(file)), "/"+storage.DataFolder)
+		folder, _, isData := strings.Cut(filepath.ToSlash(file), "/"+storage.DataFolder+"/")
+		if !isData {
+			folder = path.Dir(folder)
+		}
 		if !slices.Contains(out, folder) {
 			out = append(out, folder)
 		}

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
 	"path/filepath"
@@ -48,7 +47,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	if err != nil {
 		return result.Result{}, err
 	}
-	m := storage.Marker{UID: c.UID, Attempt: rand.Text(), Server: server}
+	m := storage.NewMarker(c.UID, server)
 	if c.Cluster.PD != "" {
 		var at uint64
 		at, err = database.CurrentTSO(ctx, db)
@@ -60,6 +59,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	if err := p.Begin(ctx, m); err != nil {
 		return result.Result{}, err
 	}
+	p = p.WithData(&m)
 	if m.Physical {
 		m, err = c.copyStores(ctx, p, log, m)
 	} else {
@@ -123,13 +123,13 @@ func (c Command) dumpArgs(to, password string) []string {
 
 // dumpPosition reads the time stamp of the snapshot from the file that Dumpling writes last.
 func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
-	text, err := p.Blobs.ReadAll(ctx, p.Folder+"/"+storage.DataFolder+"/metadata")
+	text, err := p.ReadDataFile(ctx, "metadata")
 	if err != nil {
-		return "", p.WrapError("read metadata in", err)
+		return "", err
 	}
 	found := regexp.MustCompile(`(?m)^\s*Pos: (\d+)$`).FindSubmatch(text)
 	if found == nil {
-		return "", failure.New(v1alpha1.ReasonRunFailed, "Dumpling wrote no position to %s/%s/metadata", p.Folder, storage.DataFolder)
+		return "", failure.New(v1alpha1.ReasonRunFailed, "Dumpling wrote no position to its file metadata")
 	}
 	return string(found[1]), nil
 }

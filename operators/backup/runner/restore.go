@@ -48,6 +48,7 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 	if err != nil {
 		return result.Result{}, err
 	}
+	p = p.WithData(m)
 	if err := checkType(m, c.Cluster.PD != ""); err != nil {
 		return result.Result{}, err
 	}
@@ -140,7 +141,7 @@ func (c Command) lightningConfig(from, password string) map[string]any {
 
 // makeSequences makes the sequences of a backup, and their databases.
 func makeSequences(ctx context.Context, p *storage.Place, db *sql.DB) error {
-	return p.ForEachFile(ctx, storage.DataFolder+"/", func(file *blob.ListObject) error {
+	return p.ForEachDataFile(ctx, func(file *blob.ListObject) error {
 		name, is := strings.CutSuffix(path.Base(file.Key), sequenceSuffix)
 		escaped, _, qualified := strings.Cut(name, ".")
 		if !is || !qualified {

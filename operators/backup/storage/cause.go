@@ -143,7 +143,7 @@ func (p *Place) classifyError(err error) (reason, why string) {
 		return cloudReason(err), p.cloudCause(err)
 	case unknown != "":
 		return v1alpha1.ReasonCertificateInvalid, p.describeUnverified(unknown)
-	case errors.As(err, &network):
+	case p.Volume == "" && errors.As(err, &network): // errors of files have its methods too
 		return v1alpha1.ReasonStorageUnreachable, p.server() + " does not answer: " + cause.Describe(err)
 	}
 	return v1alpha1.ReasonRunFailed, err.Error()

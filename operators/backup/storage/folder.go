@@ -6,7 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -35,7 +37,7 @@ func (p *Place) Claim(ctx context.Context, uid string) (*Marker, error) {
 
 // confirmEmpty refuses a folder that has files.
 func (p *Place) confirmEmpty(ctx context.Context) error {
-	return p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
+	return p.forEachFile(ctx, p.Folder, func(file *blob.ListObject) error {
 		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that belong to no backup, such as %s", p.Folder, p.Name(), file.Key)
 	})
 }
@@ -60,7 +62,14 @@ func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 // WithFolder is another folder of the same storage.
 func (p *Place) WithFolder(folder string) *Place {
 	out := *p
-	out.Folder = folder
+	out.Folder, out.Data = folder, ""
+	return &out
+}
+
+// WithData is the same folder with the files of the tool where its marker says.
+func (p *Place) WithData(m *Marker) *Place {
+	out := *p
+	out.Data = m.Data
 	return &out
 }
 
@@ -96,9 +105,21 @@ func (p *Place) ReadComplete(ctx context.Context, uid string) (*Marker, error) {
 	return m, nil
 }
 
-// ForEachFile calls do with every file below the folder.
-func (p *Place) ForEachFile(ctx context.Context, below string, do func(*blob.ListObject) error) error {
-	files := p.Blobs.List(&blob.ListOptions{Prefix: p.Folder + "/" + below})
+// ForEachDataFile calls do with every file of the tool.
+func (p *Place) ForEachDataFile(ctx context.Context, do func(*blob.ListObject) error) error {
+	return p.forEachFile(ctx, p.dataFolder(), do)
+}
+
+// ReadDataFile reads a file of the tool.
+func (p *Place) ReadDataFile(ctx context.Context, name string) ([]byte, error) {
+	key := path.Join(p.dataFolder(), name)
+	text, err := p.Blobs.ReadAll(ctx, key)
+	return text, p.WrapError("read "+key+" in", err)
+}
+
+// forEachFile calls do with every file below a folder.
+func (p *Place) forEachFile(ctx context.Context, folder string, do func(*blob.ListObject) error) error {
+	files := p.Blobs.List(&blob.ListOptions{Prefix: folder + "/"})
 	for {
 		file, err := files.Next(ctx)
 		switch {
@@ -116,7 +137,7 @@ func (p *Place) ForEachFile(ctx context.Context, below string, do func(*blob.Lis
 // sumSizes adds up the files of the tool.
 func (p *Place) sumSizes(ctx context.Context) (int64, error) {
 	sum := int64(0)
-	err := p.ForEachFile(ctx, DataFolder+"/", func(file *blob.ListObject) error {
+	err := p.ForEachDataFile(ctx, func(file *blob.ListObject) error {
 		sum += file.Size
 		return nil
 	})
@@ -126,35 +147,55 @@ func (p *Place) sumSizes(ctx context.Context) (int64, error) {
 // Remove deletes the folder if its marker has the UID, and nothing if not. The marker goes
 // last, so that a deletion that was interrupted goes on. It says whether it was there.
 func (p *Place) Remove(ctx context.Context, uid string) (bool, error) {
-	return p.removeIf(ctx, func(m *Marker) bool { return m.UID == uid })
+	m, err := p.Marker(ctx)
+	if err != nil || m == nil || m.UID != uid {
+		return false, err
+	}
+	return true, p.removeAll(ctx)
 }
 
 // RemoveAttempt deletes what one run of a Backup has written, and nothing of another one:
 // that may have begun, or be complete, when the first is cut off and fails at last.
 func (p *Place) RemoveAttempt(ctx context.Context, of Marker) error {
-	_, err := p.removeIf(ctx, func(m *Marker) bool { return m.UID == of.UID && m.Attempt == of.Attempt && !m.Complete })
-	return err
+	m, err := p.Marker(ctx)
+	switch {
+	case err != nil:
+		return err
+	case m != nil && m.UID == of.UID && m.Attempt == of.Attempt:
+		if m.Complete {
+			return nil
+		}
+		return p.removeAll(ctx)
+	case of.Data == "":
+		return nil
+	}
+	own := path.Join(p.Folder, of.Data)
+	if err := p.removeFiles(ctx, own); err != nil {
+		return err
+	}
+	return p.removeFolders(own)
 }
 
-func (p *Place) removeIf(ctx context.Context, isOurs func(*Marker) bool) (bool, error) {
-	m, err := p.Marker(ctx)
-	if err != nil || m == nil || !isOurs(m) {
-		return false, err
+// removeAll deletes the folder, its marker last.
+func (p *Place) removeAll(ctx context.Context) error {
+	if err := p.removeFiles(ctx, p.Folder); err != nil {
+		return err
 	}
-	last := p.markerKey()
-	err = p.ForEachFile(ctx, "", func(file *blob.ListObject) error {
-		if file.IsDir || file.Key == last {
+	if err := p.delete(ctx, p.markerKey()); err != nil {
+		return err
+	}
+	return p.removeFolders(p.Folder)
+}
+
+// removeFiles deletes the files below a folder, but the marker.
+func (p *Place) removeFiles(ctx context.Context, folder string) error {
+	marker := p.markerKey()
+	return p.forEachFile(ctx, folder, func(file *blob.ListObject) error {
+		if file.IsDir || file.Key == marker {
 			return nil
 		}
 		return p.delete(ctx, file.Key)
 	})
-	if err != nil {
-		return true, err
-	}
-	if err := p.delete(ctx, last); err != nil {
-		return true, err
-	}
-	return true, p.removeFolders()
 }
 
 func (p *Place) delete(ctx context.Context, key string) error {
@@ -164,15 +205,26 @@ func (p *Place) delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// removeFolders removes the empty folders that a volume has and a bucket does not know.
-func (p *Place) removeFolders() error {
+// removeFolders removes a folder and those in it, which a volume has and a bucket does not know.
+// All are empty.
+func (p *Place) removeFolders(folder string) error {
 	if p.Volume == "" {
 		return nil
 	}
-	for _, folder := range []string{filepath.Join(p.Volume, p.Folder, DataFolder), filepath.Join(p.Volume, p.Folder)} {
-		if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return p.WrapError("remove a folder of", err)
+	var found []string
+	err := filepath.WalkDir(filepath.Join(p.Volume, folder), func(at string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			found = append(found, at)
+		}
+		return err
+	})
+	for _, at := range slices.Backward(found) {
+		if err == nil {
+			err = os.Remove(at)
 		}
 	}
-	return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is none, or another run has removed it
+	}
+	return p.WrapError("remove a folder of", err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gocloud.dev/blob"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
@@ -65,6 +66,15 @@ func TestBR04OnlyFilesBelowAMarkerOfTheBackupAreDeleted(t *testing.T) {
 	}
 }
 
+// A file's error has the methods of one of a network.
+func TestBR04AnErrorOfAVolumeNamesNoServer(t *testing.T) {
+	_, p := volume(t, map[string]string{"p/b": ""})
+	_, err := p.ReadDataFile(t.Context(), "x")
+	require.ErrorContains(t, err, "in the volume: ")
+	assert.NotContains(t, err.Error(), "does not answer")
+	assert.Equal(t, v1alpha1.ReasonRunFailed, failure.NewResult(err, "", false).Reason)
+}
+
 func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		files  map[string]string
@@ -114,26 +124,49 @@ func TestBR04AFolderBelongsToOneBackup(t *testing.T) {
 }
 
 // A node that was cut off goes on with a run that was given up, while the next one writes into
-// the folder, or has ended.
+// the folder, or has ended. Both have files of the same names.
 func TestBR04TwoRunsOfABackupAreNotMixed(t *testing.T) {
-	_, p := volume(t, nil)
-	first, second := Marker{UID: "u", Attempt: "1"}, Marker{UID: "u", Attempt: "2"}
+	dir, p := volume(t, nil)
+	first, second := NewMarker("u", "v8"), NewMarker("u", "v8")
+	write := func(m Marker) {
+		to := p.WithData(&m)
+		require.NoError(t, os.MkdirAll(to.URL(), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(to.URL(), "a.t.sql"), []byte(m.Attempt), 0o600))
+	}
 	require.NoError(t, p.Begin(t.Context(), first))
+	write(first)
 	_, err := p.Claim(t.Context(), "u")
 	require.NoError(t, err)
+	assert.Empty(t, objectstore.Files(t, dir))
 	require.NoError(t, p.Begin(t.Context(), second))
 
-	_, err = p.Finish(t.Context(), first)
+	write(second)
+	write(first)
+	_, err = p.WithData(&first).Finish(t.Context(), first)
 	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(err, "", false).Reason)
 	require.NoError(t, p.RemoveAttempt(t.Context(), first))
-	_, err = p.Finish(t.Context(), second)
+	_, err = p.WithData(&second).Finish(t.Context(), second)
 	require.NoError(t, err, "the first has removed nothing of it")
+	write(first)
 	for _, of := range []Marker{first, second} {
 		require.NoError(t, p.RemoveAttempt(t.Context(), of))
-		there, err := p.ReadComplete(t.Context(), "u")
-		require.NoError(t, err, "what is complete stays")
-		assert.Equal(t, "2", there.Attempt)
 	}
+	there, err := p.ReadComplete(t.Context(), "u")
+	require.NoError(t, err, "what is complete stays")
+	assert.Equal(t, int64(len(second.Attempt)), there.Bytes)
+	var files []string
+	require.NoError(t, p.WithData(there).ForEachDataFile(t.Context(), func(file *blob.ListObject) error {
+		text, err := p.Blobs.ReadAll(t.Context(), file.Key)
+		files = append(files, string(text))
+		return err
+	}))
+	assert.Equal(t, []string{second.Attempt}, files, "a Restore reads those of the run that is complete")
+
+	write(first)
+	_, err = p.Remove(t.Context(), "u")
+	require.NoError(t, err)
+	assert.Empty(t, objectstore.Files(t, dir), "a deleted Backup leaves nothing of either")
+	assert.NoDirExists(t, filepath.Join(dir, p.Folder))
 }
 
 func TestBR04ARestoreReadsOnlyACompleteBackup(t *testing.T) {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 
@@ -22,6 +23,8 @@ type Marker struct {
 	// Attempt is another one for each run of the Backup. A run whose node is cut off may go on
 	// when the next one has begun.
 	Attempt string `json:"attempt,omitempty"`
+	// Data is the folder of the tool's files, in that of the backup; "data" if empty.
+	Data string `json:"data,omitempty"`
 	// Physical says that BR has written the files.
 	Physical bool `json:"physical,omitempty"`
 	// Log says that TiKV writes a log there, of the LogBackup with the UID; it is never complete.
@@ -34,6 +37,13 @@ type Marker struct {
 	TSO string `json:"tso,omitempty"`
 	// Bytes of the files.
 	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// NewMarker returns the marker of a run that begins, with a folder of its own for its files:
+// those of a run that was cut off and goes on have the same names.
+func NewMarker(uid, server string) Marker {
+	attempt := rand.Text()
+	return Marker{UID: uid, Attempt: attempt, Data: DataFolder + "/" + attempt, Server: server}
 }
 
 func (p *Place) markerKey() string { return p.Folder + "/" + MarkerFile }
@@ -64,15 +74,14 @@ func (p *Place) Begin(ctx context.Context, m Marker) error {
 	return p.WrapError("write "+MarkerFile+" to", err)
 }
 
-// Finish writes the marker of a backup that is complete, if it is still that of the Backup:
-// files of two would be mixed.
+// Finish writes the marker of a backup that is complete, if no other run has begun meanwhile.
 func (p *Place) Finish(ctx context.Context, m Marker) (Marker, error) {
 	there, err := p.Marker(ctx)
 	switch {
 	case err != nil:
 		return m, err
 	case there == nil || there.UID != m.UID || there.Attempt != m.Attempt:
-		return m, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile: the files of both are mixed", p.Folder, p.Name())
+		return m, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile", p.Folder, p.Name())
 	}
 	if m.Bytes, err = p.sumSizes(ctx); err != nil {
 		return m, err

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"path"
@@ -16,6 +17,8 @@ type Place struct {
 	Storage
 	// Blobs are the files, by their keys.
 	Blobs *blob.Bucket
+	// Data is where in the folder the files of the tool are, "data" if empty.
+	Data string
 	// access and Secret are the credentials; Secret is never printed.
 	access, Secret string
 	// azure is what the tools know Azure's credentials by.
@@ -36,13 +39,16 @@ func (p *Place) connect(ctx context.Context) (err error) {
 	return p.connectS3(ctx)
 }
 
+// dataFolder is the folder of the tool's files.
+func (p *Place) dataFolder() string { return path.Join(p.Folder, cmp.Or(p.Data, DataFolder)) }
+
 // URL is where the tool finds or puts its files.
 func (p *Place) URL() string {
 	if p.Volume != "" {
-		return filepath.Join(p.Volume, p.Folder, DataFolder)
+		return filepath.Join(p.Volume, p.dataFolder())
 	}
 	scheme, query := p.query()
-	return (&url.URL{Scheme: scheme, Host: p.Bucket, Path: "/" + path.Join(p.Folder, DataFolder), RawQuery: query.Encode()}).String()
+	return (&url.URL{Scheme: scheme, Host: p.Bucket, Path: "/" + p.dataFolder(), RawQuery: query.Encode()}).String()
 }
 
 // query is how the tools are given a bucket: its scheme, and how it is reached.

@@ -36,7 +36,8 @@ type Storage struct {
 	Stores bool
 }
 
-// DataFolder has the files of the tool, in the folder of a backup.
+// DataFolder has the files of the tool, in the folder of a backup: those of each run of it in a
+// folder of their own.
 const DataFolder = "data"
 
 // Open opens the storage, and says what is wrong with it if that can be known by a look.
