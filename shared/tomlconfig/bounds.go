@@ -126,14 +126,17 @@ func firstKey(node *unstable.Node) *unstable.Node {
 
 // check says that a key is beyond the bounds.
 func (b *bounds) check(at path, key *unstable.Node) error {
-	line := b.parser.Shape(key.Raw).Start.Line
 	switch {
 	case at.levels > MaxLevels:
-		return fmt.Errorf("line %d nests more than %d levels of tables and arrays: remove it", line, MaxLevels)
+		return fmt.Errorf("line %d nests more than %d levels of tables and arrays: remove it", b.line(key), MaxLevels)
 	case at.bytes > MaxPath:
-		return fmt.Errorf("line %d has a key of more than %d bytes with the tables that it lies in: remove it", line, MaxPath)
+		return fmt.Errorf("line %d has a key of more than %d bytes with the tables that it lies in: remove it", b.line(key), MaxPath)
 	case b.keys > MaxKeys:
-		return fmt.Errorf("line %d has key number %d, at most %d are allowed: remove what is not needed", line, b.keys, MaxKeys)
+		return fmt.Errorf("line %d has key number %d, at most %d are allowed: remove what is not needed", b.line(key), b.keys, MaxKeys)
 	}
 	return nil
 }
+
+// line is where a key stands. The parser counts from the document's beginning: asked for each
+// key, that takes a second for a large one.
+func (b *bounds) line(key *unstable.Node) int { return b.parser.Shape(key.Raw).Start.Line }
