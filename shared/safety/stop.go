@@ -79,7 +79,7 @@ func storeWorks(c storestate.State, other pd.Store, than member.PodState, inform
 	case other.State == pd.StateOffline:
 		return verdict.Refusef("store %s (%s) is being removed and still holds regions", other.ID, name)
 	case other.State == pd.StateDown:
-		return verdict.Refusef("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
+		return verdict.Refusef("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s annotate instance %s %s=", other.ID, name, c.Group.GetNamespace(), name, v1alpha1.AnnotationReplace)
 	}
 	return verdict.Refusef("store %s (%s) is %s", other.ID, name, other.State)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -108,4 +109,18 @@ func TestKV21ADeadStoreIsNotRemovedBeforeItIsBack(t *testing.T) {
 			assert.Empty(t, orders(s))
 		})
 	}
+}
+
+// A roll that waits for a store that is Down names this to have it replaced. Deleting the
+// Instance would not: it comes back in its slot, with the same claims.
+func TestAStoreThatIsDownIsReplacedWhenAUserAsks(t *testing.T) {
+	t.Parallel()
+	s, g := running(t, 3)
+	fails(s, pd.StateDown, "basic-tikv-1")
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonPodNotReady)
+	id, i := s.StoreID("basic-tikv-1"), s.Instance("basic-tikv-1")
+	s.Edit(&i, func() { member.SetAnnotation(&i, v1alpha1.AnnotationReplace, "") })
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	assert.Equal(t, []string{"delete-store " + id}, orders(s))
 }
