@@ -41,18 +41,27 @@ func failoverPolicy(c storestate.State) v1alpha1.FailoverPolicy {
 // is to run: otherwise it is the spec that keeps it from working, and a new member would
 // not work either. In a group that is suspended no member is dead.
 func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
+	since, m := notReadySince(c, i), storestate.StoreOf(c, i)
+	if since.IsZero() || m.Store.NotUpSince.IsZero() || !hasWorkingRevision(c, i) {
+		return 0
+	}
+	return max(min(c.Snapshot.Now.Sub(since), c.Snapshot.Now.Sub(m.Store.NotUpSince)), 0)
+}
+
+// notReadySince is since when a member whose store PD lists has been without a ready pod; zero
+// if it is not, or is not to have one.
+func notReadySince(c storestate.State, i *v1alpha1.Instance) time.Time {
 	m := storestate.StoreOf(c, i)
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	switch {
 	case !storestate.PDKnown(c).IsAllowed() || c.Group.GetComponentSpec().Suspended:
-		return 0
-	case !m.Own.IsAllowed() || m.Store == nil || m.Store.NotUpSince.IsZero():
-		return 0
-	case pod == nil || pod.Status == metav1.ConditionTrue || i.Spec.Suspended || i.Spec.Retire || !hasWorkingRevision(c, i):
-		return 0
+		return time.Time{}
+	case !m.Own.IsAllowed() || m.Store == nil:
+		return time.Time{}
+	case pod == nil || pod.Status == metav1.ConditionTrue || i.Spec.Suspended || i.Spec.Retire:
+		return time.Time{}
 	}
-	notReady := c.Snapshot.Now.Sub(pod.LastTransitionTime.Time)
-	return max(min(notReady, c.Snapshot.Now.Sub(m.Store.NotUpSince)), 0)
+	return pod.LastTransitionTime.Time
 }
 
 // hasWorkingRevision reports whether what an Instance is to run works: a store that is Up runs
@@ -104,17 +113,44 @@ func failoverLimit(c storestate.State) int {
 // ExtraMembers is how many members there are to be beyond spec.replicas (KV-20): one for
 // each dead one that is to come back. When it does there is one too many, and that
 // leaves like any other (KV-21), dead ones first. While there are more dead ones than
-// spec.failover.max nothing is added, and nothing that has been added leaves.
+// spec.failover.max nothing is added, and nothing that has been added leaves. Nor does it
+// while a member is away that does not count as dead any more: see isAway.
 func ExtraMembers(c storestate.State) int32 {
 	if failoverPolicy(c) != v1alpha1.AddOnFailover {
 		return 0
 	}
 	lost, few := deadStores(c)
-	extra := len(slices.DeleteFunc(ExcludeDeleted(lost), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i).IsGiven() }))
+	extra, kept := countAwaited(c, lost), countAwaited(c, awayStores(c))
 	if !few {
-		extra = min(CountMembers(c)-int(c.Group.GetReplicas()), failoverLimit(c))
+		extra, kept = 0, failoverLimit(c)
 	}
-	return int32(max(extra, 0)) //nolint:gosec // no more than spec.failover.max
+	kept = min(kept, failoverLimit(c), CountMembers(c)-int(c.Group.GetReplicas()))
+	return int32(max(extra, kept, 0)) //nolint:gosec // no more than spec.failover.max
+}
+
+// countAwaited counts those of some members that are to come back.
+func countAwaited(c storestate.State, members []*v1alpha1.Instance) int {
+	return len(slices.DeleteFunc(ExcludeDeleted(members), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i).IsGiven() }))
+}
+
+// awayStores returns the members that are away.
+func awayStores(c storestate.State) []*v1alpha1.Instance {
+	var out []*v1alpha1.Instance
+	for _, m := range c.Stores {
+		if workload.IsOwned(c.Group, m.Instance) && isAway(c, m.Instance) {
+			out = append(out, m.Instance)
+		}
+	}
+	return out
+}
+
+// isAway reports whether a member has had no ready pod for as long as spec.failover says and
+// its store is not Up now. A dead one is away, and stays so when it does not count as dead any
+// more: after a restart of the operator, which has forgotten since when PD says so, or after
+// an edit, when no other member runs what it is to run.
+func isAway(c storestate.State, i *v1alpha1.Instance) bool {
+	m := storestate.StoreOf(c, i)
+	return !notReadySince(c, i).IsZero() && m.Store.IsUnreachable() && c.Snapshot.Now.Sub(notReadySince(c, i)) >= FailoverDelay(c)
 }
 
 // CountMembers counts the members of the group that are not being deleted.

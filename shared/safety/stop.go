@@ -53,6 +53,21 @@ func OthersWork(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	return verdict.Allow()
 }
 
+// PodCanStop refuses for a pod that nothing stops now: its node does not answer, or it is being
+// stopped already and PD does not hear of its store any more. The Lease would be held until the
+// node is back, and a new revision would keep the member from being replaced (KV-20).
+func PodCanStop(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
+	pod, m := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady), storestate.StoreOf(c, i)
+	stopping := pod != nil && pod.Reason == v1alpha1.ReasonPodTerminating
+	switch {
+	case member.IsUnreachable(i):
+		return verdict.Refusef("its node does not answer, and does not stop its pod: kubectl get node %s", i.Status.NodeName)
+	case stopping && m.Store != nil && m.Store.IsUnreachable():
+		return verdict.Refusef("its pod is being stopped already: kubectl -n %s describe instance %s", i.Namespace, i.Name)
+	}
+	return verdict.Allow()
+}
+
 // IsTrusted says whether PD and a member's store are known. If not, nothing is done to it whatever
 // a user says.
 func IsTrusted(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
@@ -79,7 +94,7 @@ func storeWorks(c storestate.State, other pd.Store, than member.PodState, inform
 	case other.State == pd.StateOffline:
 		return verdict.Refusef("store %s (%s) is being removed and still holds regions", other.ID, name)
 	case other.State == pd.StateDown:
-		return verdict.Refusef("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
+		return verdict.Refusef("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s annotate instance %s %s=", other.ID, name, c.Group.GetNamespace(), name, v1alpha1.AnnotationReplace)
 	}
 	return verdict.Refusef("store %s (%s) is %s", other.ID, name, other.State)
 }

@@ -14,6 +14,8 @@ type Kind string
 const (
 	// Text is a word, such as a log level; letters' case does not count.
 	Text Kind = "word"
+	// LogLevel is a Text for which TiKV has two names of some levels, and shows one of them.
+	LogLevel Kind = "log level"
 	// Number is a whole number or a fraction.
 	Number Kind = "number"
 	// Bool is true or false.
@@ -61,6 +63,15 @@ func (k Kind) Normalize(text string) string {
 		}
 	case Text:
 		return strings.ToLower(text)
+	case LogLevel:
+		switch level := strings.ToLower(text); level {
+		case "warning":
+			return "warn"
+		case "critical":
+			return "fatal"
+		default:
+			return level
+		}
 	}
 	return text
 }

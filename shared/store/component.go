@@ -114,6 +114,11 @@ func (c Component) OthersWork(i *v1alpha1.Instance) verdict.Verdict {
 	return safety.OthersWork(c.State, i)
 }
 
+// PodCanStop is safety.PodCanStop of the group.
+func (c Component) PodCanStop(i *v1alpha1.Instance) verdict.Verdict {
+	return safety.PodCanStop(c.State, i)
+}
+
 // IsTrusted is safety.IsTrusted of the group.
 func (c Component) IsTrusted(i *v1alpha1.Instance) verdict.Verdict {
 	return safety.IsTrusted(c.State, i)

@@ -94,6 +94,39 @@ func TestKV20WhichStoresCountAsDead(t *testing.T) {
 	}
 }
 
+// KV-21: a dead member that does not count as dead for a while is still to come back: the one
+// that was added for it stays, and no other one is added.
+func TestKV21TheAddedStoreStaysWhileTheDeadOneIsAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*observation.Snapshot)
+		extra  int32
+	}{
+		"it is dead":                                 {func(*observation.Snapshot) {}, 1},
+		"the operator has just been started":         {func(s *observation.Snapshot) { s.PD.Stores[0].NotUpSince = now() }, 1},
+		"no other member runs what it is to run now": {func(s *observation.Snapshot) { s.Instances[0].Spec.Revision = "new" }, 1},
+		"its store is Up again": {func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].NotUpSince = pd.StateUp, time.Time{}
+		}, 0},
+		"its pod is ready again": {func(s *observation.Snapshot) { s.Instances[0].Status.Conditions = served() }, 0},
+		"it leaves":              {func(s *observation.Snapshot) { s.Instances[0].Spec.Retire = true }, 0},
+		"it is deleted":          {func(s *observation.Snapshot) { deleted(s) }, 0},
+		"a user has it replaced": {func(s *observation.Snapshot) {
+			s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationReplace: ""}
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := world()
+			surplus(&s)
+			s.PD.Stores = append(s.PD.Stores, at(3, "4", pd.StateUp))
+			g.Spec.Replicas = ptr.To[int32](3)
+			g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover}
+			countLostMembers(&s, 0, time.Hour)
+			c.change(&s)
+			assert.Equal(t, c.extra, tikv(g, s).ExtraMembers())
+		})
+	}
+}
+
 // FL-07: a TiFlash is missed by its tables only, which TiKV can fill again: a group
 // of one has another made for the one that is dead, if what it is to run has run.
 func TestFL07TheOnlyTiFlashStoreCountsAsDead(t *testing.T) {

@@ -40,7 +40,7 @@ func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove {
 		return c.MayRemove(d.Instance)
 	}
-	return verdict.RequireAll(c.OthersWork(d.Instance), c.othersServe(d.Instance))
+	return verdict.RequireAll(c.OthersWork(d.Instance), c.othersServe(d.Instance), c.PodCanStop(d.Instance))
 }
 
 // AllowsNow implements component.Component.

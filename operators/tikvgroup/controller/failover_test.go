@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -76,4 +78,49 @@ func TestKV22ADeadStoreIsReplacedForGood(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Equal(t, []string{"delete-store " + id}, orders(s), "it had no leaders")
 	s.AtRest()
+}
+
+// KV-21: the store that was added stays while the dead one is away, whatever happens meanwhile:
+// the operator has it from memory for how long PD has not called a store Up, and an edit gives
+// the dead one a revision that no other runs yet.
+func TestKV21ADeadStoreIsNotRemovedBeforeItIsBack(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(s *stage.Stage, g *v1alpha1.TiKVGroup){
+		"PD does not answer for a moment": func(s *stage.Stage, g *v1alpha1.TiKVGroup) {
+			s.PD.Fail(errors.New("no"))
+			s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionUnknown, "")
+			s.PD.Fail(nil)
+			s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionFalse, "")
+		},
+		"an edit": func(s *stage.Stage, g *v1alpha1.TiKVGroup) {
+			s.Edit(g, func() { g.Spec.Version = "v8.5.9" })
+			s.WaitForMessage(g, v1alpha1.ReasonPodNotReady, "Instance basic-tikv-1")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, g := failing(t, v1alpha1.AddOnFailover)
+			fails(s, pd.StateDown, "basic-tikv-1")
+			s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
+			s.WaitUntilSettled()
+			happens(s, g)
+			s.WaitUntilSettled()
+			assert.Len(t, s.Instances(), 4)
+			assert.Empty(t, orders(s))
+		})
+	}
+}
+
+// A roll that waits for a store that is Down names this to have it replaced. Deleting the
+// Instance would not: it comes back in its slot, with the same claims.
+func TestAStoreThatIsDownIsReplacedWhenAUserAsks(t *testing.T) {
+	t.Parallel()
+	s, g := running(t, 3)
+	fails(s, pd.StateDown, "basic-tikv-1")
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonPodNotReady)
+	id, i := s.StoreID("basic-tikv-1"), s.Instance("basic-tikv-1")
+	s.Edit(&i, func() { member.SetAnnotation(&i, v1alpha1.AnnotationReplace, "") })
+	s.WaitForInstances(stage.Timeout, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	assert.Equal(t, []string{"delete-store " + id}, orders(s))
 }

@@ -53,8 +53,8 @@ func storesOf(g *v1alpha1.TiKVGroup, s observation.Snapshot) stores {
 	return stores{c, ptr.Deref(g.Spec.FlushLogBackups, true)}
 }
 
-// Allows implements component.Component: PD and every other TiKV of the cluster work. A
-// store may leave if the cluster can do without it.
+// Allows implements component.Component: PD and every other TiKV of the cluster work, and
+// the pod can be stopped. A store may leave if the cluster can do without it.
 func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove {
 		return c.MayRemove(d.Instance)
@@ -62,7 +62,7 @@ func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	if safety.IsOverridden(d.Instance) {
 		return c.IsTrusted(d.Instance)
 	}
-	return c.OthersWork(d.Instance)
+	return verdict.RequireAll(c.OthersWork(d.Instance), c.PodCanStop(d.Instance))
 }
 
 // AllowsNow implements component.Component: every region that has a voter on the store

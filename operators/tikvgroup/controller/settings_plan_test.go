@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -94,4 +96,17 @@ func TestKV25AStoreThatAcceptsAnItemAndIgnoresItIsNamed(t *testing.T) {
 	assert.Contains(t, p.Outcome.Message, "it accepted the change, but has 2")
 	require.Len(t, p.Orders, 2, "the others are given it, and the one that refused is left alone for a while")
 	assert.Positive(t, p.Outcome.After)
+}
+
+// P9: TiKV shows one name of a log level that has two. It is not given the other again and again.
+func TestKV25ALogLevelIsTakenByEitherOfItsNames(t *testing.T) {
+	for said, shown := range map[string]string{"warning": "warn", "warn": "warning", "critical": "fatal", "INFO": "info"} {
+		judge := settings.Judge{
+			Table: statusport.SettingsTable(), Group: sample(), Policy: v1alpha1.ConfigOnline, Now: now(),
+			Running: map[string]observation.RunningConfig{"a": {Values: map[string]string{"log.level": settings.LogLevel.Normalize(shown)}}},
+		}
+		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		given := judge.Progress(i, []map[string]string{{statusport.File: ""}}, map[string]string{statusport.File: "log.level = \"" + said + "\"\n"})
+		assert.Equal(t, step.KindDone, given.Outcome.Kind, "%s, shown as %s: %s", said, shown, given.Outcome.Message)
+	}
 }

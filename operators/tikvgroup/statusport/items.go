@@ -20,7 +20,7 @@ func columnFamilies() []string { return []string{"defaultcf", "writecf", "lockcf
 // cache is shared, as it is; and what v8.5 does not know any more.
 func SettingsTable() settings.Table {
 	items := slices.Concat(
-		listItems("log", settings.Text, "level"),
+		listItems("log", settings.LogLevel, "level"),
 		listItems("raftstore", settings.Number, `raft-max-inflight-msgs raft-log-gc-threshold raft-log-gc-count-limit region-compact-check-step
 			region-compact-min-tombstones region-compact-tombstones-percent messages-per-tick local-read-batch-size apply-pool-size store-pool-size
 			apply-max-batch-size store-max-batch-size periodic-full-compact-start-max-cpu`),
