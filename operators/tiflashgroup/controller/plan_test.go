@@ -155,3 +155,20 @@ func TestAnUnreachablePDLeavesMembersAsTheyWere(t *testing.T) {
 	s.PD = pd.View{Err: errors.New("no")}
 	assert.Empty(t, reportMembers(g, s, groupPlan{}, now()))
 }
+
+// A node that does not answer stops no pod: a restart would hold the Lease until it is back.
+func TestAMemberOnANodeThatDoesNotAnswerDoesNotTakeTheLease(t *testing.T) {
+	for reason, takes := range map[string]bool{v1alpha1.ReasonNodeUnreachable: false, v1alpha1.ReasonPodReady: true} {
+		g := sample()
+		s := world(t, g, 2)
+		g.Spec.Version = "v9"
+		for n := range s.Instances[0].Status.Conditions {
+			if c := &s.Instances[0].Status.Conditions[n]; c.Type == v1alpha1.ConditionPodReady && !takes {
+				c.Status, c.Reason = metav1.ConditionFalse, reason
+			}
+		}
+		p, err := makePlan(g, s)
+		require.NoError(t, err)
+		assert.Equal(t, takes, p.Lease.Take != nil, p.Outcome.Message)
+	}
+}
