@@ -169,6 +169,6 @@ func TestAMemberOnANodeThatDoesNotAnswerDoesNotTakeTheLease(t *testing.T) {
 		}
 		p, err := makePlan(g, s)
 		require.NoError(t, err)
-		assert.Equal(t, takes, p.Lease.Take != nil, p.Outcome.Message)
+		assert.Equal(t, takes, p.Lease.Take != nil && p.Lease.Take.Instance.Name == s.Instances[0].Name, p.Outcome.Message)
 	}
 }
