@@ -2,17 +2,22 @@ package pdclient_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 )
 
 // TestOrdersMatchTheRecordedRequests gives each order to a server that answers with
@@ -203,6 +208,25 @@ func TestFindRegion(t *testing.T) {
 	_, _, err = ask(nothing)
 	var refused *pd.Refused
 	assert.ErrorAs(t, err, &refused)
+}
+
+func TestFindRegionNamesAPDWithTLSAsItIsAsked(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(`{"count":2,"regions":[`))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	over := func(types.NamespacedName) (*tls.Config, error) {
+		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: "example.com"}, nil
+	}
+	client := dial(t, "http://"+server.Listener.Addr().String(), pdclient.WithTLS(over))
+	_, _, err := client.FindRegion(within(t, time.Second), "4", func(pd.Region) bool { return false })
+	var unreachable *pd.Unreachable
+	require.ErrorAs(t, err, &unreachable)
+	assert.Equal(t, server.URL, unreachable.URL)
 }
 
 func TestUnhealthyRegions(t *testing.T) {

@@ -94,7 +94,7 @@ func (c *httpClient) FindRegion(ctx context.Context, storeID string, sought func
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return pd.Region{}, false, &pd.Unreachable{URL: c.url, Cause: err}
+		return pd.Region{}, false, &pd.Unreachable{URL: c.address(), Cause: err}
 	}
 	if resp.StatusCode != http.StatusOK {
 		return pd.Region{}, false, c.read(callStoreRegions, resp, nil)
@@ -114,7 +114,7 @@ func (c *httpClient) FindRegion(ctx context.Context, storeID string, sought func
 	case ok:
 		return found, true, nil
 	case err != nil && ctx.Err() != nil:
-		return pd.Region{}, false, &pd.Unreachable{URL: c.url, Cause: ctx.Err()}
+		return pd.Region{}, false, &pd.Unreachable{URL: c.address(), Cause: ctx.Err()}
 	case err != nil:
 		return pd.Region{}, false, err
 	}
