@@ -199,6 +199,8 @@ func badInputs() []badInput {
 		{"a group's name that begins with a digit, which no Service may", tidb, one("metadata.name", "1a"), []string{"begin with a letter"}},
 		{"a cluster's name that is too long", cluster, one("metadata.name", strings.Repeat("a", 33)), []string{"metadata.name must be at most 32 characters"}},
 		{"a cluster's and a group's name that are too long together", cluster, []change{{"metadata.name", strings.Repeat("a", 20)}, {"spec.tikv[0].name", strings.Repeat("b", 20)}}, []string{"metadata.name and spec.tikv[].name together", "34"}},
+		{"a cluster's and a TiProxy group's name that are too long together", cluster, []change{{"metadata.name", strings.Repeat("a", 20)}, {"spec.tiproxy[0].name", strings.Repeat("b", 12)}}, []string{"metadata.name and spec.tiproxy[].name together", "31"}},
+		{"a cluster's and a TiCDC group's name that are too long together", cluster, []change{{"metadata.name", strings.Repeat("a", 20)}, {"spec.ticdc[0].name", strings.Repeat("b", 14)}}, []string{"metadata.name and spec.ticdc[].name together", "33"}},
 		{"two unnamed TiKV groups", cluster, one("spec.tikv[1]", "{volumes: [{name: tikv, storage: 1Gi}]}"), []string{"spec.tikv[1]", "Duplicate value"}},
 		{"two TiKV groups of one name", cluster, one("spec.tikv", "[{name: a, volumes: [{name: tikv, storage: 1Gi}]}, {name: a, volumes: [{name: tikv, storage: 1Gi}]}]"), []string{"spec.tikv[1]", "Duplicate value"}},
 		{"a group's name in capitals", cluster, one("spec.tidb[0].name", "Reports"), []string{"spec.tidb[0].name", "Reports"}},
