@@ -40,6 +40,9 @@ func TestWhereTheClockIsChangedATimeCountsOnce(t *testing.T) {
 		"on such a day of a week":  {"0 2 * * 0", "2026-03-23T00:00", []string{"29T03:00 CEST", "05T02:00 CEST"}},
 		"each hour, forward":       {"0 * * * *", "2026-03-29T00:30", []string{"29T01:00 CET", "29T03:00 CEST"}},
 		"each hour, back":          {"0 * * * *", "2026-10-25T01:30", []string{"25T02:00 CEST", "25T02:00 CET", "25T03:00 CET"}},
+		"right after it":           {"30 2 * * *", "2026-03-29T03:10", []string{"29T03:30 CEST", "30T02:30 CEST"}},
+		"at the same time":         {"30 2 * * *", "2026-03-29T03:30", []string{"30T02:30 CEST"}},
+		"some in the hour skipped": {"*/20 2 * * *", "2026-03-28T03:00", []string{"29T03:00 CEST", "29T03:20 CEST", "29T03:40 CEST", "30T02:00 CEST"}},
 		"each second hour":         {"0 */2 * * *", "2026-10-25T01:30", []string{"25T02:00 CEST", "25T04:00 CET"}},
 		"each second hour forward": {"0 */2 * * *", "2026-03-29T00:30", []string{"29T03:00 CEST", "29T04:00 CEST"}},
 	} {

@@ -20,7 +20,7 @@ type zoned struct {
 
 // Next implements cron.Schedule.
 func (z zoned) Next(after time.Time) time.Time {
-	at := shownIn(after.In(z.zone), time.UTC)
+	at := shownIn(after.In(z.zone), time.UTC).Add(-putForward(after, z.zone))
 	for {
 		at = z.clock.Next(at)
 		if at.IsZero() {
@@ -30,6 +30,17 @@ func (z zoned) Next(after time.Time) time.Time {
 			return next
 		}
 	}
+}
+
+// recent is how long before a time the clock may have been put forward for times that it skipped
+// to come still: each is an hour later, or two where the clock is put forward by so much.
+const recent = 3 * time.Hour
+
+// putForward is by how much the clock of a zone was put forward recently.
+func putForward(t time.Time, zone *time.Location) time.Duration {
+	_, before := t.Add(-recent).In(zone).Zone()
+	_, now := t.In(zone).Zone()
+	return time.Duration(max(now-before, 0)) * time.Second
 }
 
 // firstShown is the first time at which the clock of a zone shows what that of UTC shows at
