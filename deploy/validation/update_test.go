@@ -1,6 +1,8 @@
 package validation_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 func bootstrapped(status string) change {
@@ -145,6 +149,27 @@ func TestStatusIsWrittenForAnyNumberOfReplicas(t *testing.T) {
 	for _, status := range []string{"False", "True"} {
 		require.NoError(t, k.Status().Update(t.Context(), apply(t, o, bootstrapped(status))))
 	}
+}
+
+func TestStatusHasRoomForAllGroupsOfTheLongestSpec(t *testing.T) {
+	k, namespace := newClient(t), newNamespace(t)
+	var changes []change
+	groups := []string{"{name: basic-pd, kind: PDGroup, ready: Unknown, replicas: 3, readyReplicas: 0}"}
+	for component, kind := range map[string]string{"tikv": tikv, "tidb": tidb, "tiflash": tiflash, "tiproxy": v1alpha1.KindTiProxyGroup, "ticdc": v1alpha1.KindTiCDCGroup} {
+		var entries []string
+		for n := range 16 {
+			entry := fmt.Sprintf("name: n%d, version: v8.5.7", n)
+			if component == "tikv" || component == "tiflash" {
+				entry += ", volumes: [{name: data, storage: 1Gi}]"
+			}
+			entries = append(entries, "{"+entry+"}")
+			groups = append(groups, fmt.Sprintf("{name: basic-%s-n%d, kind: %s, ready: Unknown, replicas: 1, readyReplicas: 0}", component, n, kind))
+		}
+		changes = append(changes, change{"spec." + component, "[" + strings.Join(entries, ", ") + "]"})
+	}
+	o := apply(t, valid(t, cluster, namespace), changes...)
+	require.NoError(t, k.Create(t.Context(), o))
+	require.NoError(t, k.Status().Update(t.Context(), apply(t, o, change{"status", "{groups: [" + strings.Join(groups, ", ") + "]}"})))
 }
 
 func TestTheSchemaFillsInTheDefaults(t *testing.T) {

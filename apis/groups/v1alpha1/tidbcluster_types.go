@@ -149,7 +149,7 @@ type TidbClusterStatus struct {
 	// behind them those that the spec no longer names and that are still there.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=96
 	// +optional
 	Groups []GroupSummary `json:"groups,omitempty"`
 }

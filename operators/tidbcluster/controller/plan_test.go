@@ -319,6 +319,19 @@ func TestAClusterThatIsPausedOrSuspendedSaysSo(t *testing.T) {
 	assert.Equal(t, "none", stage.Verdict(out, v1alpha1.ConditionReconciling))
 }
 
+func TestStatusHasRoomForAllGroupsOfTheLongestSpec(t *testing.T) {
+	c := stored(t, func(c *v1alpha1.TidbCluster) {
+		s := &c.Spec
+		s.TiKV, s.TiDB, s.TiFlash, s.TiProxy, s.TiCDC = nil, nil, nil, nil, nil
+		for n := range 16 { // as many as each list takes
+			name := fmt.Sprintf("n%d", n)
+			s.TiKV, s.TiDB, s.TiFlash = append(s.TiKV, v1alpha1.TiKVEntry{Name: name}), append(s.TiDB, v1alpha1.TiDBEntry{Name: name}), append(s.TiFlash, v1alpha1.TiFlashEntry{Name: name})
+			s.TiProxy, s.TiCDC = append(s.TiProxy, v1alpha1.TiProxyEntry{Name: name}), append(s.TiCDC, v1alpha1.TiCDCEntry{Name: name})
+		}
+	})
+	assert.LessOrEqual(t, len(reported(t, c, made(c, step.Done())).Status.Groups), maxGroups)
+}
+
 func TestAGroupOfNoMembersKeepsNothingFromBeingReady(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash[0].Replicas = ptr.To(int32(0)) })
 	out := reported(t, c, made(c, step.Done()))

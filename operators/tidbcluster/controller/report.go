@@ -15,8 +15,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// maxGroups is how many groups status has room for.
-const maxGroups = 64
+// maxGroups is how many groups status has room for: those of the longest spec, and some more.
+const maxGroups = 96
 
 // reportStatus computes the status of a TidbCluster. It is pure.
 func reportStatus(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Outcome, now time.Time) (v1alpha1.TidbClusterStatus, *conditions.Set) {
