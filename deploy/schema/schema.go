@@ -57,6 +57,7 @@ func Finish(in []byte) ([]byte, error) {
 		version, _ := v.(node)
 		root := findChild(findChild(version, "schema"), "openAPIV3Schema")
 		walkSchemas(root, stringQuantity)
+		walkSchemas(root, readableQuantity)
 	}
 	out, err := yaml.Marshal(crd)
 	if err != nil {
@@ -79,6 +80,21 @@ func stringQuantity(s node) {
 	if s["type"] == "string" && s["x-kubernetes-int-or-string"] == true {
 		delete(s, "x-kubernetes-int-or-string")
 		delete(s, "anyOf")
+	}
+}
+
+// generatedQuantity is the pattern of a quantity by controller-gen. It takes more for an exponent
+// than Go can read: one such object would keep the operators from reading any of its kind.
+const generatedQuantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+
+// quantity is the same with an exponent of two digits at most, so that none takes long to
+// calculate with either.
+const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
+
+// readableQuantity lets only those quantities pass that Go can read.
+func readableQuantity(s node) {
+	if s["pattern"] == generatedQuantity {
+		s["pattern"] = quantity
 	}
 }
 

@@ -100,6 +100,17 @@ func TestAQuantityOfTypeStringAllowsNoOtherType(t *testing.T) {
 	assert.Contains(t, properties["cpu"], "x-kubernetes-int-or-string")
 }
 
+func TestDeliveredQuantitiesHaveExponentsThatGoReads(t *testing.T) {
+	paths, err := filepath.Glob("../crds/groups.tidb.dev_*.yaml")
+	require.NoError(t, err)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), `([eE](\+|-)?[0-9]{1,2})`, path)
+		assert.NotContains(t, string(text), `[eE](\+|-)?((`, path+": controller-gen writes another pattern by now")
+	}
+}
+
 func TestATooLargeFileIsAnError(t *testing.T) {
 	_, err := schema.Finish(crd("x", "{a: {description: "+strings.Repeat("x", schema.MaxBytes)+"}}"))
 	require.ErrorContains(t, err, "bytes are more than 245760")

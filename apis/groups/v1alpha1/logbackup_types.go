@@ -39,6 +39,8 @@ type LogBackupSpec struct {
 	State LogState `json:"state,omitempty"`
 	// TruncateBefore is a time: what is older is deleted from the log, and no Restore can
 	// go back to it any more. Default: nothing is deleted.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	// +optional
 	TruncateBefore *metav1.Time `json:"truncateBefore,omitempty"`
 	// TruncateWith is a BackupSchedule of the namespace: what is older than the oldest of
