@@ -79,7 +79,8 @@ func hasWorkingRevision(c storestate.State, i *v1alpha1.Instance) bool {
 
 // isDead reports whether a member has been down for as long as spec.failover says.
 func isDead(c storestate.State, i *v1alpha1.Instance) bool {
-	return failoverPolicy(c) != v1alpha1.NoFailover && downFor(c, i) >= FailoverDelay(c)
+	down := downFor(c, i)
+	return failoverPolicy(c) != v1alpha1.NoFailover && down > 0 && down >= FailoverDelay(c) // which may be 0
 }
 
 // FailoverDelay returns spec.failover.after.

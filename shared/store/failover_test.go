@@ -127,6 +127,23 @@ func TestKV21TheAddedStoreStaysWhileTheDeadOneIsAway(t *testing.T) {
 	}
 }
 
+func TestAStoreThatIsWellIsNotDeadHoweverSoonOneIs(t *testing.T) {
+	for _, policy := range []v1alpha1.FailoverPolicy{v1alpha1.AddOnFailover, v1alpha1.ReplaceOnFailover} {
+		g, s := small(make([]int, 3), 1)
+		g.Spec.Failover = &v1alpha1.Failover{Policy: policy, After: &metav1.Duration{}}
+		s.Now = now()
+		assert.Zero(t, tikv(g, s).ExtraMembers())
+		for _, i := range s.Instances {
+			assert.False(t, tikv(g, s).ReasonDead(i).IsGiven(), i.Name)
+			assert.Equal(t, step.Done(), tikv(g, s).ReportFailover(step.Done()))
+		}
+		countLostMembers(&s, 0, time.Second)
+		assert.Equal(t, policy == v1alpha1.AddOnFailover, tikv(g, s).ExtraMembers() == 1)
+		assert.Equal(t, policy == v1alpha1.ReplaceOnFailover, tikv(g, s).ReasonDead(s.Instances[0]).IsGiven())
+		assert.False(t, tikv(g, s).ReasonDead(s.Instances[1]).IsGiven())
+	}
+}
+
 // FL-07: a TiFlash is missed by its tables only, which TiKV can fill again: a group
 // of one has another made for the one that is dead, if what it is to run has run.
 func TestFL07TheOnlyTiFlashStoreCountsAsDead(t *testing.T) {
