@@ -75,7 +75,7 @@ func TestBR02RetentionDeletesWhatTheAPIServerStillHasSo(t *testing.T) {
 				assert.Empty(t, left.Items)
 				return
 			}
-			assert.NotEqual(t, step.KindDone, outcome.Kind, "it is planned anew")
+			assert.NotEqual(t, step.KindDone, outcome.Kind, "it is planned again")
 			assert.Len(t, left.Items, 1)
 		})
 	}
