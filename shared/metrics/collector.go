@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -154,9 +155,14 @@ func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) er
 	return c.collectClaims(ctx, ch)
 }
 
-// sendGauge gives one series of an object.
+// sendGauge gives one series of an object. A label that is no text, as what came to the API server
+// as protobuf may be, would keep all metrics of the process from being read.
 func (c *collector) sendGauge(ch chan<- prometheus.Metric, name string, value float64, o client.Object, labels ...string) {
-	ch <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, value, append([]string{o.GetNamespace(), o.GetName(), workload.ClusterOf(o)}, labels...)...)
+	labels = append([]string{o.GetNamespace(), o.GetName(), workload.ClusterOf(o)}, labels...)
+	for i := range labels {
+		labels[i] = strings.ToValidUTF8(labels[i], "?")
+	}
+	ch <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, value, labels...)
 }
 
 // collectConditions tells the conditions of an object of the suite.

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -146,6 +147,28 @@ func TestOPS03MetricsNameTheDisruptedMember(t *testing.T) {
 	lease.Spec.HolderIdentity = nil
 	require.NoError(t, c.Update(t.Context(), lease))
 	assert.Empty(t, holder())
+}
+
+// binary reads a Lease as the API server may have it that got it as protobuf: its texts are whatever
+// bytes the owner of the namespace wrote.
+type binary struct{ client.Reader }
+
+func (b binary) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if l, is := into.(*coordinationv1.Lease); is {
+		l.Spec.HolderIdentity = ptr.To("TiKVGroup/\xff")
+		return nil
+	}
+	return b.Reader.Get(ctx, key, into, options...)
+}
+
+// P10.
+func TestAHolderThatIsNoTextHidesNoMetrics(t *testing.T) {
+	pdGroup := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "basic-pd"}}
+	c := newCluster(t, v1alpha1.KindPDGroup, func() client.ObjectList { return &v1alpha1.PDGroupList{} }, pdGroup)
+	require.NoError(t, metrics.Register(c.registry, metrics.Source{
+		Kind: v1alpha1.KindPDGroup, List: func() client.ObjectList { return &v1alpha1.PDGroupList{} }, Reader: binary{c.Client}, Now: clock,
+	}))
+	assert.True(t, slices.ContainsFunc(c.series(t), func(s string) bool { return strings.Contains(s, "member=?") }))
 }
 
 func TestOPS03MetricsShowHowLongAClaimIsRetained(t *testing.T) {
