@@ -150,10 +150,12 @@ const (
 	RotationTrustNew  CARotationPhase = "TrustNew"
 )
 
-// Keys of the Secret of a cluster's own CA that hold the one that takes its place.
+// Keys of the Secret of a cluster's own CA: the CA that takes its place, and then the one whose
+// place it took, while that is trusted still.
 const (
-	NextKeyCert = "next.crt"
-	NextKeyKey  = "next.key"
+	NextKeyCert     = "next.crt"
+	NextKeyKey      = "next.key"
+	PreviousKeyCert = "previous.crt"
 )
 
 // PDTLS is TLS of a PDGroup, whose cluster it is.

@@ -39,10 +39,10 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 		if next.IsAllowed() {
 			p.CA = &Rotate{Live: ca, Data: signWithNext(ca.Data), Why: "NewLeaves: every member trusts both CAs, and the new one signs from now on"}
 		}
-	case len(parseCertificates(p.Authority.trusted)) > 1 && wasMadeFor(ca, pd): // a user may trust others, too
+	case len(ca.Data[v1alpha1.PreviousKeyCert]) > 0:
 		in(v1alpha1.RotationNewLeaves)
 		if next.IsAllowed() {
-			p.CA = &Rotate{Live: ca, Data: trustOnlyOwn(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the previous CA is no longer trusted"}
+			p.CA = &Rotate{Live: ca, Data: distrustPrevious(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the previous CA is no longer trusted"}
 		}
 	case isRotationRequested(pd, ca) && !wasMadeFor(ca, pd):
 		p.Outcome = certificate.Stall(fmt.Sprintf("Secret %s was not made by the operators, which do not replace its CA: to have them do it: kubectl -n %s label secret %s %s=%s %s=%s",
@@ -112,14 +112,24 @@ func trustBoth(now, next map[string][]byte) map[string][]byte {
 func signWithNext(now map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
 	out[v1alpha1.TLSKeyCert], out[v1alpha1.TLSKeyKey] = now[v1alpha1.NextKeyCert], now[v1alpha1.NextKeyKey]
+	out[v1alpha1.PreviousKeyCert] = now[v1alpha1.TLSKeyCert]
 	delete(out, v1alpha1.NextKeyCert)
 	delete(out, v1alpha1.NextKeyKey)
 	return out
 }
 
-// trustOnlyOwn are the data of a CA's Secret when no other one is trusted.
-func trustOnlyOwn(now map[string][]byte) map[string][]byte {
+// distrustPrevious are the data of a CA's Secret when the previous CA is no longer trusted. Others
+// that a user has put there stay.
+func distrustPrevious(now map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
-	out[v1alpha1.TLSKeyCA] = now[v1alpha1.TLSKeyCert]
+	previous := parseCertificates(now[v1alpha1.PreviousKeyCert])
+	var kept []byte
+	for _, one := range parseCertificates(now[v1alpha1.TLSKeyCA]) {
+		if !slices.ContainsFunc(previous, one.Equal) {
+			kept = append(kept, encodePEM("CERTIFICATE", one.Raw)...)
+		}
+	}
+	out[v1alpha1.TLSKeyCA] = kept
+	delete(out, v1alpha1.PreviousKeyCert)
 	return out
 }

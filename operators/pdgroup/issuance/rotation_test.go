@@ -100,6 +100,7 @@ func TestSEC01ACAIsReplacedInThreePhases(t *testing.T) {
 	assert.NotEqual(t, first["tls.crt"], last["tls.crt"])
 	assert.Equal(t, last["tls.crt"], last["ca.crt"])
 	assert.NotContains(t, last, "next.key")
+	assert.NotContains(t, last, "previous.crt")
 	assert.NotContains(t, string(o.Secrets[kvSecret].Data["ca.crt"]), string(first["tls.crt"]))
 }
 
@@ -168,7 +169,7 @@ func TestSEC01ACAIsReplacedByItselfBeforeItEnds(t *testing.T) {
 
 	next, err := NewAuthority(pd.Name, later(8))
 	require.NoError(t, err)
-	o.Secrets[caSecret].Data = trustOnlyOwn(signWithNext(trustBoth(mine.Data, next)))
+	o.Secrets[caSecret].Data = distrustPrevious(signWithNext(trustBoth(mine.Data, next)))
 	assert.Nil(t, renewed(9).CA, "the next one has just begun")
 }
 
@@ -189,4 +190,31 @@ func TestSEC01AuthoritiesThatAUserHasPutIntoTheCASecretStay(t *testing.T) {
 		assert.Nil(t, p.Rotation)
 		o = carried(t, pd, o, p)
 	}
+}
+
+// So do those beside a CA that the operators replace.
+func TestSEC01AuthoritiesOfAUserStayInARotation(t *testing.T) {
+	pd, o := rotating(t)
+	other, err := NewAuthority("corp", now)
+	require.NoError(t, err)
+	ca := o.Secrets[caSecret]
+	first := ca.Data["tls.crt"]
+	ca.Data["ca.crt"] = append(append([]byte{}, ca.Data["ca.crt"]...), other["tls.crt"]...)
+	for _, phase := range []v1alpha1.CARotationPhase{v1alpha1.RotationTrustBoth, v1alpha1.RotationNewLeaves, v1alpha1.RotationTrustNew} {
+		o, _ = settled(t, pd, o)
+		started(pd, o)
+		var p Plan
+		o, p = settled(t, pd, o)
+		require.NotNil(t, p.Rotation, phase)
+		assert.Equal(t, phase, p.Rotation.Phase)
+	}
+	trusted := string(o.Secrets[caSecret].Data["ca.crt"])
+	assert.Contains(t, trusted, string(other["tls.crt"]))
+	assert.Contains(t, trusted, string(o.Secrets[caSecret].Data["tls.crt"]))
+	assert.NotContains(t, trusted, string(first))
+
+	started(pd, o)
+	p := MakePlan(pd, o, now)
+	assert.Nil(t, p.CA, "another CA in ca.crt is no rotation")
+	assert.Nil(t, p.Rotation)
 }

@@ -56,6 +56,9 @@ func (j Job) Stop(ctx context.Context) error {
 	if j.Delay > 0 && !hook.Pause(ctx, j.Delay) {
 		return fmt.Errorf("wait for load balancers: %w", context.Cause(ctx))
 	}
+	if j.Within <= 0 {
+		return nil // the user leaves clients no time
+	}
 	ctx, cancel := context.WithTimeout(ctx, j.Within)
 	defer cancel()
 	left, failed := 0, 0

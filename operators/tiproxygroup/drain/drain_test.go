@@ -71,6 +71,12 @@ func TestPX02ClientsAreWaitedForWithinABound(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(begun), 50*time.Millisecond)
 }
 
+func TestPX02WithoutTimeForClientsNoneIsWaitedFor(t *testing.T) {
+	url, looks := proxy(t, clients(3))
+	require.NoError(t, Job{Metrics: url}.Stop(t.Context()))
+	assert.Zero(t, looks.Load())
+}
+
 func TestPX02TheDelayNeverEndsEarly(t *testing.T) {
 	url, looks := proxy(t, clients(0))
 	begun := time.Now()
