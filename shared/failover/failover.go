@@ -94,13 +94,19 @@ func FailoverDelay(c storestate.State) time.Duration {
 // deadStores returns the members that are dead, and whether there are no more of
 // them than spec.failover.max.
 func deadStores(c storestate.State) ([]*v1alpha1.Instance, bool) {
+	out := ownMembers(c, isDead)
+	return out, len(out) <= failoverLimit(c)
+}
+
+// ownMembers returns the members of the group of which something holds, such as isDead.
+func ownMembers(c storestate.State, holds func(storestate.State, *v1alpha1.Instance) bool) []*v1alpha1.Instance {
 	var out []*v1alpha1.Instance
 	for _, m := range c.Stores {
-		if workload.IsOwned(c.Group, m.Instance) && isDead(c, m.Instance) {
+		if workload.IsOwned(c.Group, m.Instance) && holds(c, m.Instance) {
 			out = append(out, m.Instance)
 		}
 	}
-	return out, len(out) <= failoverLimit(c)
+	return out
 }
 
 // failoverLimit returns spec.failover.max.
@@ -121,7 +127,7 @@ func ExtraMembers(c storestate.State) int32 {
 		return 0
 	}
 	lost, few := deadStores(c)
-	extra, kept := countAwaited(c, lost), countAwaited(c, awayStores(c))
+	extra, kept := countAwaited(c, lost), countAwaited(c, ownMembers(c, isAway))
 	if !few {
 		extra, kept = 0, failoverLimit(c)
 	}
@@ -134,24 +140,13 @@ func countAwaited(c storestate.State, members []*v1alpha1.Instance) int {
 	return len(slices.DeleteFunc(ExcludeDeleted(members), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i).IsGiven() }))
 }
 
-// awayStores returns the members that are away.
-func awayStores(c storestate.State) []*v1alpha1.Instance {
-	var out []*v1alpha1.Instance
-	for _, m := range c.Stores {
-		if workload.IsOwned(c.Group, m.Instance) && isAway(c, m.Instance) {
-			out = append(out, m.Instance)
-		}
-	}
-	return out
-}
-
 // isAway reports whether a member has had no ready pod for as long as spec.failover says and
 // its store is not Up now. A dead one is away, and stays so when it does not count as dead any
 // more: after a restart of the operator, which has forgotten since when PD says so, or after
 // an edit, when no other member runs what it is to run.
 func isAway(c storestate.State, i *v1alpha1.Instance) bool {
-	m := storestate.StoreOf(c, i)
-	return !notReadySince(c, i).IsZero() && m.Store.IsUnreachable() && c.Snapshot.Now.Sub(notReadySince(c, i)) >= FailoverDelay(c)
+	since := notReadySince(c, i)
+	return !since.IsZero() && storestate.StoreOf(c, i).Store.IsUnreachable() && c.Snapshot.Now.Sub(since) >= FailoverDelay(c)
 }
 
 // CountMembers counts the members of the group that are not being deleted.

@@ -59,7 +59,7 @@ func TestTiDBTakesEveryItemOfTheOperatorsListAndShowsWhatItShows(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(c.TiDB))
 	t.Cleanup(server.Close)
 	for _, item := range tidbport.SettingsTable().Items {
-		text := map[online.Kind]string{online.Text: "warn", online.LogLevel: "warn", online.Number: "3", online.Bool: "true"}[item.Kind]
+		text := map[online.Kind]string{online.Text: "warn", online.Number: "3", online.Bool: "true"}[item.Kind]
 		if strings.HasPrefix(item.Key, "instance.tidb_") {
 			text = "1"
 		}
