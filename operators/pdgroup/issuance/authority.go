@@ -76,6 +76,22 @@ func ReadAuthority(secret map[string][]byte) (Authority, error) {
 
 var errNoAuthority = errors.New("key tls.crt: not a CA certificate")
 
+// errNotTrusted says that members would not trust what they are given.
+var errNotTrusted = errors.New("key ca.crt: the CA of key tls.crt is not in it")
+
+// check says why no member would take what the CA signs; nil if members would.
+func (a Authority) check(now time.Time) error {
+	switch {
+	case now.Before(a.certificate.NotBefore):
+		return fmt.Errorf("key %s: it is not valid before %s", v1alpha1.TLSKeyCert, a.certificate.NotBefore.UTC().Format(time.RFC3339))
+	case now.After(a.certificate.NotAfter):
+		return fmt.Errorf("key %s: it expired at %s", v1alpha1.TLSKeyCert, a.certificate.NotAfter.UTC().Format(time.RFC3339))
+	case !slices.ContainsFunc(parseCertificates(a.trusted), a.certificate.Equal):
+		return errNotTrusted
+	}
+	return nil
+}
+
 // Sign makes a certificate, as the data of its Secret.
 func (a Authority) Sign(request certificate.Request, now time.Time) (map[string][]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

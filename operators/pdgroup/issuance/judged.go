@@ -27,7 +27,9 @@ func (o Observed) Judge(pd *v1alpha1.PDGroup, now time.Time) Observed {
 	out := &judged{renewals: map[string]verdict.Reason{}}
 	ca := o.Secrets[v1alpha1.CASecretName(pd)]
 	if ca != nil {
-		out.authority, out.unusable = ReadAuthority(ca.Data)
+		if out.authority, out.unusable = ReadAuthority(ca.Data); out.unusable == nil {
+			out.unusable = out.authority.check(now)
+		}
 	}
 	for _, request := range o.Requests {
 		switch secret := o.Secrets[request.Secret]; {
@@ -62,6 +64,7 @@ func renewalReason(request certificate.Request, secret *corev1.Secret, by Author
 	switch life := leaf.NotAfter.Sub(leaf.NotBefore); {
 	case !by.hasSigned(leaf):
 		return verdict.NewReason("another CA has signed it")
+	case leaf.NotAfter.Equal(by.certificate.NotAfter): // another one would end with its CA, too
 	case now.After(leaf.NotBefore.Add(life * 2 / 3)):
 		return verdict.NewReason("two thirds of its life are over")
 	}

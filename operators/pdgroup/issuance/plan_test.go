@@ -204,6 +204,47 @@ func TestSEC01ACAOfTheUserSigns(t *testing.T) {
 	assert.Empty(t, MakePlan(pd, carried(t, pd, o, p), now).Secrets)
 }
 
+// A CA that has ended signs nothing that any member would take: its certificates would be
+// written over and over.
+func TestSEC01ACAThatSignsNothingOfUseIsReported(t *testing.T) {
+	pd, o := certified(t)
+	ended := now.AddDate(authorityYears, 0, 1)
+	p := MakePlan(pd, o, ended)
+	assert.Empty(t, p.Secrets)
+	assert.Equal(t, step.KindStall, p.Outcome.Kind)
+	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret with the CA, key tls.crt: it expired at 2036-11-26T12:00:00Z: fix it: kubectl -n shop edit secret basic-pd-ca-secret")
+
+	another, err := NewAuthority("other", ended)
+	require.NoError(t, err)
+	ca := o.Secrets[caSecret].DeepCopy()
+	ca.Data, o.Secrets[caSecret] = another, ca
+	assert.Len(t, MakePlan(pd, o, ended).Secrets, 3, "no member trusts another one any more: nothing is lost by another CA")
+	delete(o.Secrets, caSecret)
+	assert.True(t, MakePlan(pd, o, ended).MakesCA, "nor by a new one")
+
+	pd, o = certified(t)
+	o.Secrets[caSecret].Data["ca.crt"] = another["ca.crt"]
+	p = MakePlan(pd, o, now)
+	assert.Empty(t, p.Secrets, "members would be told to trust what has not signed their certificates")
+	delete(o.Secrets, kvSecret)
+	assert.Contains(t, MakePlan(pd, o, now).Outcome.Message, "Secret basic-pd-ca-secret with the CA, key ca.crt: the CA of key tls.crt is not in it: fix it:")
+}
+
+// Nothing outlives its CA: what ends with it is not signed again and again in its last hour.
+func TestSEC01ACertificateThatEndsWithItsCAIsNotSignedAgain(t *testing.T) {
+	pd, o := certified(t)
+	for _, left := range []time.Duration{48 * time.Hour, time.Hour, time.Minute} {
+		at := now.AddDate(authorityYears, 0, 0).Add(-left)
+		by, err := ReadAuthority(o.Secrets[caSecret].Data)
+		require.NoError(t, err)
+		for _, request := range o.Requests {
+			o.Secrets[request.Secret].Data, err = by.Sign(request, at)
+			require.NoError(t, err)
+		}
+		assert.Empty(t, MakePlan(pd, o, at.Add(left*9/10)).Secrets, left)
+	}
+}
+
 func TestSEC01NothingIsMadeWhilePausedOrDeleted(t *testing.T) {
 	pd, o := world(own())
 	pd.Spec.Paused = true
