@@ -578,6 +578,14 @@ func TestAReplacement(t *testing.T) {
 			s.Instances[2].CreationTimestamp = metav1.NewTime(clock().Add(-6 * time.Minute))
 			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-2": {{CreationTimestamp: metav1.NewTime(clock().Add(-6 * time.Minute))}}}
 		}, did{}, "", ""},
+		"does not begin for an initial member that has just started": {3, func(g *v1alpha1.PDGroup) {
+			g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBootstrapped, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock().Add(-5 * time.Minute))}}
+		}, func(s *observation.Snapshot) {
+			s.PD.Members[2].Healthy = false // PD lists its URLs a moment before it answers there
+			tells(s.Instances[2], 5*time.Minute, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
+			s.Instances[2].CreationTimestamp = metav1.NewTime(clock().Add(-6 * time.Minute))
+			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-2": {{CreationTimestamp: metav1.NewTime(clock().Add(-6 * time.Minute))}}}
+		}, did{}, "", ""},
 		"does not begin on one answer": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members = s.PD.Members[:2]
 			tells(s.Instances[2], time.Second, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")

@@ -123,10 +123,15 @@ func (v Voters) hasWorkingRevision(i *v1alpha1.Instance) bool {
 
 // hasReplacedVolume reports that PD knows the member of an Instance from before, that it
 // was never healthy since the Instance was made, and that its volumes are no
-// older than the Instance: what PD knows was on others.
+// older than the Instance: what PD knows was on others. Of an Instance that was there before PD had a
+// cluster PD knows nothing from before.
 func (v Voters) hasReplacedVolume(i *v1alpha1.Instance) bool {
 	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
 	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
+	bootstrapped := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionBootstrapped)
+	if bootstrapped != nil && bootstrapped.Status == metav1.ConditionTrue && !i.CreationTimestamp.After(bootstrapped.LastTransitionTime.Time) {
+		return false
+	}
 	if joined == nil || healthy == nil || !joined.LastTransitionTime.Equal(&healthy.LastTransitionTime) ||
 		v.timeWithout(i, v1alpha1.ConditionHealthy) < removedTimeout {
 		return false
