@@ -36,7 +36,7 @@ func NextRecord(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDRecove
 	case !asked:
 		return nil, step.Done()
 	case before != nil && request == before.Request:
-		return before, step.Done()
+		return before, checkObeyed(g, s, request)
 	}
 	return beginRecovery(g, s, request)
 }

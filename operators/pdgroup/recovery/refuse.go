@@ -53,6 +53,16 @@ func checkRequest(g *v1alpha1.PDGroup, s observation.Snapshot, request string) s
 	return step.Done()
 }
 
+// checkObeyed says of a request that was obeyed that it is not obeyed once more; Done while there
+// is nothing that it could ask for. A user who sets it again changes nothing.
+func checkObeyed(g *v1alpha1.PDGroup, s observation.Snapshot, request string) step.Outcome {
+	if checkRequest(g, s, request).Kind != step.KindDone {
+		return step.Done()
+	}
+	survivor, _, _ := parseRequest(request)
+	return stallForUser("PD was rebuilt from Instance %s for it before: to rebuild it once more: %s, then %s", survivor, withdrawCommand(g), requestCommand(g, survivor))
+}
+
 // checkNoQuorum refuses while PD has a quorum, or might get one by itself.
 func checkNoQuorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	voters := listVoters(g)

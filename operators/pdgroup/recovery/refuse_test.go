@@ -197,7 +197,14 @@ func TestARequestIsObeyedOnceAndForgottenWhenItIsTakenOff(t *testing.T) {
 	s := survived(t, g)
 	next, o := NextRecord(g, s)
 	assert.Equal(t, g.Status.Recovery, next)
-	assert.Equal(t, step.KindDone, o.Kind)
+	assert.Equal(t, step.KindStall, o.Kind)
+	assert.Contains(t, o.Message, "PD was rebuilt from Instance a-0 for it before: to rebuild it once more: kubectl -n ns annotate pdgroup a groups.tidb.dev/recover-quorum-, then kubectl -n ns annotate pdgroup a --overwrite groups.tidb.dev/recover-quorum="+right)
+
+	works := s
+	works.PD = pd.View{ClusterID: "73", Leader: "a-0", Members: []pd.Member{{Name: "a-0", Healthy: true}}}
+	next, o = NextRecord(g, works)
+	assert.Equal(t, g.Status.Recovery, next)
+	assert.Equal(t, step.KindDone, o.Kind, "nothing is to be rebuilt")
 
 	g.Annotations[v1alpha1.AnnotationRecoverQuorum] = "a-0/74"
 	next, o = NextRecord(g, s)
