@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -403,4 +406,30 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			reported(t, g, s, clock())
 		})
 	}
+}
+
+// P5: a group that is created again under its name never takes the ID of the cluster that was
+// deleted with the one before: it would wait for that cluster for ever.
+func TestPD03WhatADeletedGroupsPDSaidLastIsNotRecorded(t *testing.T) {
+	g := stored()
+	s := started(t, g, 3)
+	assert.True(t, mayAnswer(g, s))
+	for _, i := range s.Instances {
+		i.Status.PodUID = ""
+	}
+	assert.False(t, mayAnswer(g, s), "none of its members has a pod yet")
+	assert.True(t, mayAnswer(stored(bootstrapped), s), "its pods are gone, and another cluster's PD is to be reported")
+
+	s = started(t, g, 3)
+	now := pdtest.New(s.PD)
+	poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return now, nil })
+	r := &steps{Env: operator.Env{PD: poller}}
+	p := groupPlan{ClusterID: "73"}
+	assert.Equal(t, step.KindDone, r.confirm(t.Context(), g, s, p).Kind)
+	now.Change(func(v *pd.View) { v.ClusterID = "74" })
+	assert.Equal(t, v1alpha1.ReasonProgressing, r.confirm(t.Context(), g, s, p).Reason)
+	now.Fail(errors.New("connection refused"))
+	o := r.act(t.Context(), g, s, &p)
+	assert.NotEqual(t, step.KindDone, o.Kind)
+	assert.Empty(t, p.ClusterID, "nor is it reported")
 }

@@ -37,13 +37,21 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.S
 	if err := r.observeBootstrap(ctx, g, &s); err != nil {
 		return s, err
 	}
-	// Members of a group of the same name that was deleted are about to stop.
-	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) }) {
+	if !mayAnswer(g, s) {
 		s.PD.Err = errNoMembers
 		return s, nil
 	}
 	reading.AskPD(r.Env, g, &s, observation.IsProgressing(g))
 	return s, nil
+}
+
+// mayAnswer reports whether what PD says may be of this group's members. Those of a group of the same
+// name that was deleted are about to stop, and what they said last is known for longer than
+// they run: nothing that was heard before a member has a pod is of a cluster without an ID.
+func mayAnswer(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+	return slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		return workload.IsOwned(g, i) && (g.Status.ClusterID != "" || i.Status.PodUID != "")
+	})
 }
 
 // observeBootstrap looks in the API server for the claims on which the members of a
