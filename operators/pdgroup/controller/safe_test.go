@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -374,6 +375,43 @@ func TestAMemberWithAClaimIsNotRemovedWhenItsInstanceIsMissing(t *testing.T) {
 		assert.Equal(t, cmp.Or(reason, v1alpha1.ReasonDraining), upToDate.Reason)
 		assert.Positive(t, end.After)
 	}
+}
+
+// P5: a member that PD lists, and of which only the claim is left, votes. One that is not wanted any
+// more, such as of a scale-in or a replacement in which a user removed the finalizers of its Instance,
+// starts again all the same, and leaves like others that are too many.
+func TestAMemberWithAClaimStartsAgainAlsoIfThereAreEnough(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone    []int
+		claim   metav1.ObjectMeta
+		wanted  int32
+		created []string
+		orphan  string
+	}{
+		"one too many":                         {[]int{3}, metav1.ObjectMeta{}, 3, []string{"basic-pd-3"}, ""},
+		"one in the place of which another is": {[]int{1}, metav1.ObjectMeta{}, 3, []string{"basic-pd-1"}, ""},
+		"two without which there is no quorum": {[]int{1, 2}, metav1.ObjectMeta{}, 2, []string{"basic-pd-1", "basic-pd-2"}, ""},
+		"not on a claim that is being deleted": {[]int{3}, metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.NewTime(clock()))}, 3, nil, "4"},
+		"not on a claim of other files":        {[]int{3}, metav1.ObjectMeta{Name: "logs-basic-pd-3"}, 3, nil, "4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t, 4, func(s *observation.Snapshot) {
+				s.Claims = map[string][]metav1.ObjectMeta{}
+				for _, slot := range c.gone {
+					lives(s, slot, false, false)
+					claim := c.claim
+					claim.Name = cmp.Or(claim.Name, fmt.Sprintf("data-basic-pd-%d", slot))
+					s.Claims[fmt.Sprintf("basic-pd-%d", slot)] = []metav1.ObjectMeta{claim}
+				}
+				s.Instances = slices.DeleteFunc(s.Instances, func(i *v1alpha1.Instance) bool { return slices.Contains(c.gone, int(i.Spec.Slot)) })
+			})
+			p := mustPlan(t, stored(bootstrapped, replicasOf(c.wanted)), s)
+			assert.Equal(t, did{created: c.created}, does(p), "%v: %s", p.Notes, p.Outcome.Message)
+			assert.Equal(t, c.orphan, p.Orphan.ID)
+		})
+	}
+	back := scene(t, 4, func(s *observation.Snapshot) { lives(s, 3, false, false) })
+	assert.Equal(t, []string{"DeleteMember 4"}, does(mustPlan(t, stored(bootstrapped, replicasOf(3)), back)).calls, "it leaves when it is back")
 }
 
 // P5: a member that PD was told of and that has never run has no data on its claim. It

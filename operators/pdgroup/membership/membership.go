@@ -211,12 +211,17 @@ func firstStartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) 
 
 // CountExtra returns how many members more than wanted are started because claims of
 // former ones are left: PD may need them for a majority, and they leave it when
-// there is one.
+// there is one. So does a member that PD lists and that has lost its Instance when there
+// are enough: it would vote for ever, and never run.
 func CountExtra(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
+	there, back := 0, len(ReturningSlots(g, s))
 	if bootstrap.IsBootstrapped(g, s) {
+		there = len(s.Instances)
+	}
+	if back == 0 {
 		return 0
 	}
-	return max(0, int32(len(bootstrap.StartingSlots(g, s)))-g.GetReplicas()) //nolint:gosec // a few
+	return max(0, int32(there+back)-g.GetReplicas()) //nolint:gosec // a few
 }
 
 // PodName returns the name of the pod of a member, which is that of its Instance;
@@ -248,14 +253,14 @@ func ReturningSlots(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	if !bootstrap.IsBootstrapped(g, s) {
 		return bootstrap.StartingSlots(g, s)
 	}
-	listed := s.PD.Members
+	listed, data := s.PD.Members, bootstrap.SlotsWithData(g, s)
 	if !bootstrap.IsPDUsable(g, s) {
 		listed = nil
 		for _, m := range g.Status.Members {
 			listed = append(listed, pd.Member{Name: m.Name})
 		}
 		if len(listed) == 0 {
-			for _, slot := range bootstrap.SlotsWithData(g, s) {
+			for _, slot := range data {
 				listed = append(listed, pd.Member{Name: names.Instance(g.Name, slot)})
 			}
 		}
@@ -263,7 +268,7 @@ func ReturningSlots(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	var out []int32
 	for _, m := range listed {
 		slot, ours := names.Slot(g.Name, m.Name)
-		if ours && s.Instance(m.Name) == nil && !s.RetiredSlots[slot] && len(s.Claims[m.Name]) > 0 {
+		if ours && s.Instance(m.Name) == nil && slices.Contains(data, slot) {
 			out = append(out, slot)
 		}
 	}
