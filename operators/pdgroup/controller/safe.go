@@ -12,9 +12,16 @@ import (
 // countForBudget is how many members a drain takes for there: while one is replaced there is
 // one more, and none more may go. Nor may one beside a member whose pod is ready and
 // which PD calls unhealthy, such as one that is cut off from the others. The Instances
-// keep PD's word while it has no leader.
+// keep PD's word while it has no leader. A member that has no Instance votes and has no
+// pod that Kubernetes could count.
 func countForBudget(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
-	members := max(g.GetReplicas(), int32(len(s.Instances))) //nolint:gosec // a few
+	voting := len(s.Instances)
+	for _, m := range g.Status.Members {
+		if m.Name != "" && s.Instance(m.Name) == nil && voting > 1 {
+			voting++
+		}
+	}
+	members := max(g.GetReplicas(), int32(voting)) //nolint:gosec // a few
 	missed := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		said := i.Status.Conditions
 		return meta.IsStatusConditionTrue(said, v1alpha1.ConditionPodReady) && meta.IsStatusConditionTrue(said, v1alpha1.ConditionJoined) &&

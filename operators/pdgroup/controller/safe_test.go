@@ -348,6 +348,10 @@ func TestADrainStopsNoMemberWhilePDMissesAnother(t *testing.T) {
 	assert.EqualValues(t, 4, countForBudget(g, s))
 	lives(&s, 2, false, false)
 	assert.EqualValues(t, 3, countForBudget(g, s), "a pod that is not ready Kubernetes does not count")
+	lives(&s, 2, true, true)
+	g.Status.Members = []v1alpha1.PDMember{{Name: ""}, {Name: "basic-pd-0"}, {Name: "basic-pd-1"}, {Name: "basic-pd-2"}, {Name: "basic-pd-3"}}
+	assert.EqualValues(t, 4, countForBudget(g, s), "a member without an Instance votes")
+	g.Status.Members = nil
 	one := scene(t, 1)
 	lives(&one, 0, false, true)
 	g.Spec.Replicas = ptr.To(int32(1))
