@@ -542,6 +542,16 @@ func TestAReplacement(t *testing.T) {
 		}, did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "its volume is on node n7, which is gone"},
 		"begins when a member was unhealthy for long": {3, nil, func(s *observation.Snapshot) { unhealthyFor(s, 1, time.Hour) },
 			did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "unhealthy for spec.replaceAfter (30m0s)"},
+		"does not begin for the time in which PD had no quorum, as while it was suspended": {3, func(g *v1alpha1.PDGroup) {
+			set := conditions.New(nil, 2, clock().Add(-5*time.Second))
+			set.MarkTrue(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumHealthy, "test")
+			g.Status.Conditions = set.List()
+		}, func(s *observation.Snapshot) { unhealthyFor(s, 1, time.Hour) }, did{}, "", ""},
+		"nor before that is known": {3, func(g *v1alpha1.PDGroup) {
+			set := conditions.New(nil, 2, clock().Add(-time.Hour))
+			set.MarkFalse(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonSuspended, "test")
+			g.Status.Conditions = set.List()
+		}, func(s *observation.Snapshot) { unhealthyFor(s, 1, time.Hour) }, did{}, "", ""},
 		"does not begin sooner":     {3, nil, func(s *observation.Snapshot) { unhealthyFor(s, 1, 29*time.Minute) }, did{}, "", ""},
 		"nor at all if it must not": {3, never, func(s *observation.Snapshot) { unhealthyFor(s, 1, time.Hour) }, did{}, "", ""},
 		"nor when it may be the spec that keeps it from working": {3, nil, func(s *observation.Snapshot) {

@@ -56,8 +56,7 @@ func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	if listed && v.s.PD.CountHealthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
 		return verdict.Reason{}
 	}
-	unhealthy := v.timeWithout(i, v1alpha1.ConditionHealthy)
-	after := replaceAfter(v.g)
+	unhealthy, after := v.timeUnhealthy(i), replaceAfter(v.g)
 	switch {
 	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.timeWithout(i, v1alpha1.ConditionJoined) >= removedTimeout):
 		return verdict.NewReason("PD has removed its member")
@@ -133,11 +132,26 @@ func (v Voters) hasReplacedVolume(i *v1alpha1.Instance) bool {
 		return false
 	}
 	if joined == nil || healthy == nil || !joined.LastTransitionTime.Equal(&healthy.LastTransitionTime) ||
-		v.timeWithout(i, v1alpha1.ConditionHealthy) < removedTimeout {
+		v.timeUnhealthy(i) < removedTimeout {
 		return false
 	}
 	claims := v.s.Claims[i.Name]
 	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c metav1.ObjectMeta) bool { return c.CreationTimestamp.Before(&i.CreationTimestamp) })
+}
+
+// timeUnhealthy returns for how long PD has called an Instance's member unhealthy, zero if it does not.
+// While it has no quorum, as in a suspended group, it says so of none, and when it is back
+// the last members start some seconds after the first.
+func (v Voters) timeUnhealthy(i *v1alpha1.Instance) time.Duration {
+	unhealthy := v.timeWithout(i, v1alpha1.ConditionHealthy)
+	quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy)
+	switch {
+	case quorum == nil:
+		return unhealthy
+	case quorum.Status != metav1.ConditionTrue:
+		return 0
+	}
+	return min(unhealthy, v.s.Now.Sub(quorum.LastTransitionTime.Time))
 }
 
 // timeWithout returns for how long a condition of an Instance has been False, zero if
@@ -159,8 +173,8 @@ func (v Voters) RecheckDelay() time.Duration {
 		}
 	}
 	for _, i := range v.s.Instances {
-		at(replaceAfter(v.g), v.timeWithout(i, v1alpha1.ConditionHealthy))
-		at(removedTimeout, v.timeWithout(i, v1alpha1.ConditionHealthy))
+		at(replaceAfter(v.g), v.timeUnhealthy(i))
+		at(removedTimeout, v.timeUnhealthy(i))
 		at(rejoinTimeout, v.timeWithout(i, v1alpha1.ConditionJoined))
 		at(membership.JoinAfter, v.s.Now.Sub(membership.HealthySince(i)))
 		if i.DeletionTimestamp != nil {
