@@ -70,12 +70,7 @@ func reportStatus(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outc
 // setQuorumHealthy sets QuorumHealthy.
 func setQuorumHealthy(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditions.Set) {
 	const condition = v1alpha1.ConditionQuorumHealthy
-	healthy := 0
-	for _, m := range s.PD.Members {
-		if m.Healthy {
-			healthy++
-		}
-	}
+	healthy, was := s.PD.CountHealthy(), meta.FindStatusCondition(g.Status.Conditions, condition)
 	switch {
 	case g.Spec.Suspended:
 		set.MarkFalse(condition, v1alpha1.ReasonSuspended, "suspended")
@@ -83,6 +78,9 @@ func setQuorumHealthy(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditio
 		set.MarkFalse(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.OwnPD(g, s).Reason())
 	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
 		set.MarkFalse(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
+	case s.PD.Err != nil && was != nil && was.Reason == v1alpha1.ReasonSuspended:
+		// The time in which it has no quorum begins now.
+		set.MarkUnknown(condition, v1alpha1.ReasonPDUnreachable, "PD is being started again")
 	case s.PD.Err != nil && rollout.Count(s, "").Ready == 0:
 		set.MarkFalse(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
 	case errors.Is(s.PD.Err, pd.ErrNoLeader):

@@ -92,6 +92,27 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// The time in which a group was suspended is none in which PD has failed to find a quorum: a request to
+// rebuild it waits for that.
+func TestPD22AResumedPDHasItsTimeToFindAQuorum(t *testing.T) {
+	g := stored(bootstrapped, func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true })
+	s := started(t, stored(), 3, func(s *observation.Snapshot) {
+		pdUnreachable(s)
+		for _, i := range s.Instances {
+			i.Status.PodUID = ""
+			says(i, "Ready", "False", v1alpha1.ReasonSuspended)
+		}
+	})
+	g, _ = reported(t, g, s, clock())
+	g.Spec.Suspended = false
+	for after := range 3 {
+		g, _ = reported(t, g, s, clock().Add(time.Hour+time.Duration(after)*time.Second))
+	}
+	quorum := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionQuorumHealthy)
+	assert.Equal(t, "False/PDUnreachable", stage.Verdict(g, v1alpha1.ConditionQuorumHealthy))
+	assert.Equal(t, clock().Add(time.Hour+time.Second), quorum.LastTransitionTime.UTC())
+}
+
 func TestAPDOutageIsToleratedForAWhile(t *testing.T) {
 	g := stored(bootstrapped)
 	s := started(t, stored(), 3)

@@ -81,7 +81,11 @@ func checkNoQuorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	case len(running) >= pd.Majority(len(voters)):
 		return stallForUser("members %s run, and are a majority of %d: fix what keeps them apart: kubectl -n %s logs %s", strings.Join(running, ", "), len(voters), g.Namespace, running[0])
 	}
-	if left := electionTimeout - s.Now.Sub(lost.LastTransitionTime.Time); left > 0 {
+	left := electionTimeout - s.Now.Sub(lost.LastTransitionTime.Time)
+	if lost.Reason == v1alpha1.ReasonSuspended {
+		left = electionTimeout // it is being started again
+	}
+	if left > 0 {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: PD must have been without a quorum for %s", electionTimeout))
 	}
 	return step.Done()

@@ -191,6 +191,16 @@ func TestPodsThatOnlyWaitForAQuorumCanBeRecoveredFrom(t *testing.T) {
 	}
 }
 
+// A PD that was suspended may work when it is started: it has its time to find a quorum.
+func TestARequestWaitsForAPDThatIsResumed(t *testing.T) {
+	g := stricken(right)
+	g.Status.Conditions[0].Status, g.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonSuspended
+	next, o := NextRecord(g, survived(t, g))
+	assert.Nil(t, next)
+	assert.Equal(t, step.KindWait, o.Kind)
+	assert.Contains(t, o.Message, "not yet: PD must have been without a quorum for 30s")
+}
+
 func TestARequestIsObeyedOnceAndForgottenWhenItIsTakenOff(t *testing.T) {
 	g := stricken(right)
 	g.Status.Recovery = &v1alpha1.PDRecovery{Request: right, Phase: v1alpha1.RecoveryFinished}
