@@ -37,7 +37,7 @@ const retryPeriod = time.Second
 func (r *steps) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
 	o := r.confirm(ctx, g, s, *p)
 	if o.Kind != step.KindDone {
-		p.Recovery, p.ClusterID = g.Status.Recovery, g.Status.ClusterID
+		p.Recovery = g.Status.Recovery
 		clear(p.Drained)
 	} else {
 		o = execution.Act(ctx, r.Env, g, s, p.Plan)
@@ -55,15 +55,9 @@ func (r *steps) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snap
 	return step.Worst(o, r.configure(ctx, g, s, p.Config))
 }
 
-// confirm looks at the API server, and asks PD, before the cluster's ID is recorded, and before what
-// a recovery of PD must not get wrong, or an operator that has not seen that there is one.
+// confirm looks at the API server, and asks PD, before what a recovery of PD must
+// not get wrong, or an operator that has not seen that there is one.
 func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
-	if g.Status.ClusterID == "" && p.ClusterID != "" {
-		// It is recorded once. The last answer may be that of a group of the same name which was deleted.
-		if now := r.PD.Ask(ctx, client.ObjectKeyFromObject(g)); !now.HasQuorum() || now.ClusterID != p.ClusterID {
-			return newConflict("PD's cluster ID")
-		}
-	}
 	active := recovery.IsActive(g)
 	if active && len(p.Instances) > 0 || !active && p.ClusterID != "" && recovery.StartsMember(p.Plan) {
 		var now v1alpha1.PDGroup

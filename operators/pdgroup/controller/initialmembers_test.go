@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
@@ -412,24 +413,16 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 // deleted with the one before: it would wait for that cluster for ever.
 func TestPD03WhatADeletedGroupsPDSaidLastIsNotRecorded(t *testing.T) {
 	g := stored()
-	s := started(t, g, 3)
-	assert.True(t, mayAnswer(g, s))
-	for _, i := range s.Instances {
-		i.Status.PodUID = ""
-	}
-	assert.False(t, mayAnswer(g, s), "none of its members has a pod yet")
-	assert.True(t, mayAnswer(stored(bootstrapped), s), "its pods are gone, and another cluster's PD is to be reported")
+	server := pdtest.New(started(t, g, 3).PD)
+	r := &steps{Env: operator.Env{PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return server, nil })}}
+	key := client.ObjectKeyFromObject(g)
+	r.PD.Watch(key, true)
+	require.True(t, r.PD.Ask(t.Context(), key).HasQuorum(), "what the former group's PD said last")
+	server.Fail(errors.New("connection refused"))
 
-	s = started(t, g, 3)
-	now := pdtest.New(s.PD)
-	poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return now, nil })
-	r := &steps{Env: operator.Env{PD: poller}}
-	p := groupPlan{ClusterID: "73"}
-	assert.Equal(t, step.KindDone, r.confirm(t.Context(), g, s, p).Kind)
-	now.Change(func(v *pd.View) { v.ClusterID = "74" })
-	assert.Equal(t, v1alpha1.ReasonProgressing, r.confirm(t.Context(), g, s, p).Reason)
-	now.Fail(errors.New("connection refused"))
-	o := r.act(t.Context(), g, s, &p)
-	assert.NotEqual(t, step.KindDone, o.Kind)
-	assert.Empty(t, p.ClusterID, "nor is it reported")
+	var s observation.Snapshot
+	r.askPD(t.Context(), stored(bootstrapped), &s)
+	assert.Equal(t, "73", bootstrap.ClusterID(g, s), "that of a cluster whose ID is recorded is as old as the last poll")
+	r.askPD(t.Context(), g, &s)
+	assert.Empty(t, bootstrap.ClusterID(g, s))
 }

@@ -37,21 +37,23 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.S
 	if err := r.observeBootstrap(ctx, g, &s); err != nil {
 		return s, err
 	}
-	if !mayAnswer(g, s) {
+	// Members of a group of the same name that was deleted are about to stop.
+	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) }) {
 		s.PD.Err = errNoMembers
 		return s, nil
 	}
-	reading.AskPD(r.Env, g, &s, observation.IsProgressing(g))
+	r.askPD(ctx, g, &s)
 	return s, nil
 }
 
-// mayAnswer reports whether what PD says may be of this group's members. Those of a group of the same
-// name that was deleted are about to stop, and what they said last is known for longer than
-// they run: nothing that was heard before a member has a pod is of a cluster without an ID.
-func mayAnswer(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
-		return workload.IsOwned(g, i) && (g.Status.ClusterID != "" || i.Status.PodUID != "")
-	})
+// askPD puts what PD says into the Snapshot. Until the cluster's ID is recorded, which is done once,
+// PD is asked again at this moment: the last answer may be that of members of a group of the
+// same name that was deleted.
+func (r *steps) askPD(ctx context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) {
+	reading.AskPD(r.Env, g, s, observation.IsProgressing(g))
+	if g.Status.ClusterID == "" && s.PD.HasQuorum() {
+		s.PD = r.PD.Ask(ctx, client.ObjectKeyFromObject(g))
+	}
 }
 
 // observeBootstrap looks in the API server for the claims on which the members of a
