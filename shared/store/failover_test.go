@@ -56,6 +56,15 @@ func TestKV20WhichStoresCountAsDead(t *testing.T) {
 			s.PD = pd.View{Err: errors.New("no")}
 		}, 0, 0},
 		"nor if no member runs its revision": {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.Instances[0].Spec.Revision = "new" }, 0, 0},
+		"an edit is not why a pod stopped that runs what it was before": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			podIs(s.Instances[0], v1alpha1.ReasonPodTerminating)
+			s.Instances[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-time.Hour))
+			for _, i := range s.Instances {
+				i.Status.Revision = "old"
+			}
+			s.Instances[0].Spec.Revision = "new"
+		}, 1, 0},
 		"two":                                {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); countLostMembers(s, 1, time.Hour) }, 2, 0},
 		"not three, of which two may be": {func(s *observation.Snapshot) {
 			surplus(s)
