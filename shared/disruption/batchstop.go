@@ -31,10 +31,8 @@ func stopBatch(task planner, b batch) step.Outcome {
 	if !able || holder.DeletionTimestamp != nil {
 		return shrinkBatch(task, b, "Instance "+holder.Name+" was deleted")
 	}
-	for _, d := range due {
-		if may := comesBack(task.Group, task.Snapshot, d); !may.IsAllowed() {
-			return shrinkBatch(task, b, may.Reason())
-		}
+	if why := describeHindered(task, due); why != "" {
+		return shrinkBatch(task, b, why)
 	}
 	if may := inTurn(task.Group, task.Snapshot, task.Rendering, due...); !may.IsAllowed() {
 		return abandonBatch(task, b, may.Reason())
@@ -83,6 +81,21 @@ func stopBatch(task planner, b batch) step.Outcome {
 		return waits
 	}
 	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instances %s are being restarted together: %s", strings.Join(named, ", "), due[0].Why))
+}
+
+// describeHindered says which of those that are due would not come back from a restart, or would
+// not stop; empty for none. For one whose node does not answer the Lease would be held until
+// that is back.
+func describeHindered(task planner, due []component.Disruption) string {
+	for _, d := range due {
+		if may := comesBack(task.Group, task.Snapshot, d); !may.IsAllowed() {
+			return may.Reason()
+		}
+		if member.IsUnreachable(d.Instance) && !member.IsStopPending(d.Instance) {
+			return "the node of Instance " + d.Instance.Name + " does not answer"
+		}
+	}
+	return ""
 }
 
 // abandonBatch releases the Lease if none has been stopped yet. Otherwise the holder goes
