@@ -65,7 +65,7 @@ func TestKV20WhichStoresCountAsDead(t *testing.T) {
 			}
 			s.Instances[0].Spec.Revision = "new"
 		}, 1, 0},
-		"two":                                {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); countLostMembers(s, 1, time.Hour) }, 2, 0},
+		"two": {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); countLostMembers(s, 1, time.Hour) }, 2, 0},
 		"not three, of which two may be": {func(s *observation.Snapshot) {
 			surplus(s)
 			s.PD.Stores = append(s.PD.Stores, at(3, "4", pd.StateUp))
