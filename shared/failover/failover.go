@@ -42,8 +42,12 @@ func failoverPolicy(c storestate.State) v1alpha1.FailoverPolicy {
 // not work either. In a group that is suspended no member is dead.
 func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
 	since, m := notReadySince(c, i), storestate.StoreOf(c, i)
-	if since.IsZero() || m.Store.NotUpSince.IsZero() || !hasWorkingRevision(c, i) {
+	if since.IsZero() || m.Store.NotUpSince.IsZero() || member.IsStoppedOnPurpose(i) || !hasWorkingRevision(c, i) {
 		return 0
+	}
+	// Ready is False since a member was resumed, and its pod was stopped before.
+	if ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(since) {
+		since = ready.LastTransitionTime.Time
 	}
 	return max(min(c.Snapshot.Now.Sub(since), c.Snapshot.Now.Sub(m.Store.NotUpSince)), 0)
 }

@@ -47,6 +47,14 @@ func TestKV20WhichStoresCountAsDead(t *testing.T) {
 			countLostMembers(s, 0, time.Hour)
 			s.PD.Stores[0].State, s.PD.Stores[0].NotUpSince = pd.StateOffline, time.Time{}
 		}, 0, 0},
+		"nor one that was just resumed": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			s.Instances[0].Status.Conditions[1].Reason = v1alpha1.ReasonSuspended
+		}, 0, 0},
+		"nor one that was resumed a minute ago": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			s.Instances[0].Status.Conditions[1].LastTransitionTime = metav1.NewTime(now().Add(-time.Minute))
+		}, 0, 4*time.Minute + time.Second},
 		"nor one that never came": {func(s *observation.Snapshot) {
 			countLostMembers(s, 0, time.Hour)
 			s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:]
@@ -113,6 +121,9 @@ func TestKV21TheAddedStoreStaysWhileTheDeadOneIsAway(t *testing.T) {
 		"it is dead":                                 {func(*observation.Snapshot) {}, 1},
 		"the operator has just been started":         {func(s *observation.Snapshot) { s.PD.Stores[0].NotUpSince = now() }, 1},
 		"no other member runs what it is to run now": {func(s *observation.Snapshot) { s.Instances[0].Spec.Revision = "new" }, 1},
+		"the group was just resumed": {func(s *observation.Snapshot) {
+			s.Instances[0].Status.Conditions[1].Reason = v1alpha1.ReasonSuspended
+		}, 1},
 		"its store is Up again": {func(s *observation.Snapshot) {
 			s.PD.Stores[0].State, s.PD.Stores[0].NotUpSince = pd.StateUp, time.Time{}
 		}, 0},

@@ -56,8 +56,7 @@ func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 	if listed && v.s.PD.CountHealthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
 		return verdict.Reason{}
 	}
-	unhealthy := v.timeWithout(i, v1alpha1.ConditionHealthy)
-	after := replaceAfter(v.g)
+	unhealthy, after := v.unhealthyFor(i), replaceAfter(v.g)
 	switch {
 	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.timeWithout(i, v1alpha1.ConditionJoined) >= removedTimeout):
 		return verdict.NewReason("PD has removed its member")
@@ -145,6 +144,19 @@ func (v Voters) timeWithout(i *v1alpha1.Instance, kind string) time.Duration {
 	return v.s.Now.Sub(c.LastTransitionTime.Time)
 }
 
+// unhealthyFor returns for how long PD has called a member unhealthy whose pod was to run. What
+// was stopped on purpose counts from when it was resumed, as its condition Ready does.
+func (v Voters) unhealthyFor(i *v1alpha1.Instance) time.Duration {
+	unhealthy := v.timeWithout(i, v1alpha1.ConditionHealthy)
+	if member.IsStoppedOnPurpose(i) {
+		return 0
+	}
+	if notReady := v.timeWithout(i, v1alpha1.ConditionReady); notReady > 0 {
+		return min(unhealthy, notReady)
+	}
+	return unhealthy
+}
+
 // RecheckDelay returns when a judgement that depends on the time may change; 0 is never.
 func (v Voters) RecheckDelay() time.Duration {
 	next := time.Duration(0)
@@ -154,7 +166,7 @@ func (v Voters) RecheckDelay() time.Duration {
 		}
 	}
 	for _, i := range v.s.Instances {
-		at(replaceAfter(v.g), v.timeWithout(i, v1alpha1.ConditionHealthy))
+		at(replaceAfter(v.g), v.unhealthyFor(i))
 		at(removedTimeout, v.timeWithout(i, v1alpha1.ConditionHealthy))
 		at(rejoinTimeout, v.timeWithout(i, v1alpha1.ConditionJoined))
 		at(membership.JoinAfter, v.s.Now.Sub(membership.HealthySince(i)))

@@ -168,6 +168,32 @@ func TestPD20TheOrderInWhichMembersRestartAndLeave(t *testing.T) {
 	}
 }
 
+// A member that was stopped on purpose has replaceAfter from when its group is resumed.
+func TestAMemberIsNotReplacedForTheTimeThatItWasSuspended(t *testing.T) {
+	for what, c := range map[string]struct {
+		reason string
+		since  time.Duration
+		dead   bool
+	}{
+		"its pod does not run":                  {v1alpha1.ReasonPodMissing, 2 * time.Hour, true},
+		"it is resumed":                         {v1alpha1.ReasonSuspended, 2 * time.Hour, false},
+		"it was resumed and starts":             {v1alpha1.ReasonPodPending, time.Minute, false},
+		"it was resumed and has not come since": {v1alpha1.ReasonPodPending, 31 * time.Minute, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := seen(3, 1)
+			for _, i := range s.Instances {
+				i.Spec.Revision = i.Status.Revision
+			}
+			i := s.Instances[1]
+			i.Status.Conditions = nil
+			condition(i, v1alpha1.ConditionHealthy, false, v1alpha1.ReasonMemberUnhealthy, 2*time.Hour)
+			condition(i, v1alpha1.ConditionReady, false, c.reason, c.since)
+			assert.Equal(t, c.dead, New(group(), s).ReasonDead(i).IsGiven())
+		})
+	}
+}
+
 // Nothing tells that a time is over: the next one that counts is when to look again.
 func TestTheNextDeadlineIsWhenToCheckAgain(t *testing.T) {
 	unhealthy := func(ago time.Duration) observation.Snapshot {
