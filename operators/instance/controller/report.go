@@ -109,7 +109,7 @@ func reportStatus(s *observation.Snapshot, p *planning.Plan, acted step.Outcome,
 	before := partOf(instance)
 	set := conditions.New(before.Conditions, instance.Generation, now)
 	if s.Err != nil {
-		return reportReadError(s, p, before, set, now)
+		return reportReadError(s, p, before, set)
 	}
 	volumes, pod := volumeclaim.Outcome(s, acted), podstate.Outcome(s, p, acted)
 	setCondition(set, v1alpha1.ConditionVolumesReady, volumes, v1alpha1.ReasonVolumesReady, volumeclaim.Summary(s))
@@ -134,7 +134,6 @@ func reportStatus(s *observation.Snapshot, p *planning.Plan, acted step.Outcome,
 		Paused:    instance.Spec.Paused && (!deleting || observation.IsDraining(s)),
 		Suspended: suspended,
 	})
-	countFromResume(set, s, before, now)
 	after := part{ObservedGeneration: instance.Generation, Conditions: set.List(), Volumes: volumeclaim.Status(s, p)}
 	after.Reason, after.Message = set.Headline()
 	if pod := s.Pod; pod != nil && podstate.OwnerOf(instance, pod) != podstate.ForeignPod {
@@ -153,15 +152,6 @@ func reportStatus(s *observation.Snapshot, p *planning.Plan, acted step.Outcome,
 		outcome.After = left
 	}
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome, again: again}
-}
-
-// countFromResume has Ready begin anew when the Instance is resumed: for how long it has been False
-// tells others whether the member comes back, and while suspended it could not.
-func countFromResume(set *conditions.Set, s *observation.Snapshot, before part, now time.Time) {
-	ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
-	if !s.Instance.Spec.Suspended && ready != nil && ready.Reason == v1alpha1.ReasonSuspended {
-		set.NotBefore(v1alpha1.ConditionReady, metav1.NewTime(now))
-	}
 }
 
 // describeLeaderEviction notes that the member leads nothing because a user asked, as its
@@ -202,7 +192,7 @@ func worstOutcome(s *observation.Snapshot, p *planning.Plan, now outcomes, suspe
 
 // reportReadError reports that something could not be read: what was known before
 // stands, but is not called current.
-func reportReadError(s *observation.Snapshot, p *planning.Plan, before part, set *conditions.Set, now time.Time) finding {
+func reportReadError(s *observation.Snapshot, p *planning.Plan, before part, set *conditions.Set) finding {
 	for _, c := range []struct{ kind, reason string }{
 		{v1alpha1.ConditionPodReady, v1alpha1.ReasonPodPending},
 		{v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimPending},
@@ -213,7 +203,6 @@ func reportReadError(s *observation.Snapshot, p *planning.Plan, before part, set
 		Serving: meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionReady),
 		Summary: "it was ready when it could last be looked at", Outcome: p.Outcome, Paused: s.Instance.Spec.Paused,
 	})
-	countFromResume(set, s, before, now)
 	after := before
 	after.ObservedGeneration, after.Conditions = s.Instance.Generation, set.List()
 	after.Reason, after.Message = set.Headline()
