@@ -3,6 +3,8 @@ package conditions
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -49,6 +51,10 @@ func (s *Set) Finish(v Verdict) {
 		s.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonNotReady, v.Summary)
 	default:
 		s.MarkFalse(v1alpha1.ConditionReady, o.Reason, o.Message)
+	}
+	if was := meta.FindStatusCondition(s.old, v1alpha1.ConditionReady); was != nil && was.Reason == v1alpha1.ReasonSuspended && !v.Suspended {
+		// For how long it is False tells others whether it comes back, and while suspended it could not.
+		s.NotBefore(v1alpha1.ConditionReady, s.now)
 	}
 	switch {
 	case o.Kind != step.KindDone:

@@ -42,8 +42,12 @@ func failoverPolicy(c storestate.State) v1alpha1.FailoverPolicy {
 // not work either. In a group that is suspended no member is dead.
 func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
 	since, m := notReadySince(c, i), storestate.StoreOf(c, i)
-	if since.IsZero() || m.Store.NotUpSince.IsZero() || !hasWorkingRevision(c, i) {
+	if since.IsZero() || m.Store.NotUpSince.IsZero() || member.IsStoppedOnPurpose(i) || !hasWorkingRevision(c, i) {
 		return 0
+	}
+	// Ready is False since a member was resumed, and its pod was stopped before.
+	if ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(since) {
+		since = ready.LastTransitionTime.Time
 	}
 	return max(min(c.Snapshot.Now.Sub(since), c.Snapshot.Now.Sub(m.Store.NotUpSince)), 0)
 }
@@ -64,17 +68,18 @@ func notReadySince(c storestate.State, i *v1alpha1.Instance) time.Time {
 	return pod.LastTransitionTime.Time
 }
 
-// hasWorkingRevision reports whether what an Instance is to run works: a store that is Up runs
-// it. A group of TiFlash is often one store, of which nothing is missing elsewhere,
-// so that a new one helps although no other is left: there it is enough that all
-// members have run it once (FL-07).
+// hasWorkingRevision reports whether what an Instance is to run works, or what its pod runs
+// still: on a node that does not answer that pod stays, whatever is asked for since, which
+// is then not why it stopped. A store that is Up runs it. A group of TiFlash is often one
+// store, of which nothing is missing elsewhere, so that a new one helps although no other is
+// left: there it is enough that all members have run it once (FL-07).
 func hasWorkingRevision(c storestate.State, i *v1alpha1.Instance) bool {
-	if !c.HasLeaders && i.Spec.Revision == c.Group.GetGroupStatus().CurrentRevision {
-		return true
+	works := func(revision string) bool {
+		return !c.HasLeaders && revision == c.Group.GetGroupStatus().CurrentRevision || slices.ContainsFunc(c.Stores, func(m storestate.Match) bool {
+			return m.Store != nil && m.Store.State == pd.StateUp && m.Instance.Status.Revision == revision
+		})
 	}
-	return slices.ContainsFunc(c.Stores, func(m storestate.Match) bool {
-		return m.Store != nil && m.Store.State == pd.StateUp && m.Instance.Status.Revision == i.Spec.Revision
-	})
+	return works(i.Spec.Revision) || i.Status.Revision != "" && works(i.Status.Revision)
 }
 
 // isDead reports whether a member has been down for as long as spec.failover says.

@@ -44,6 +44,13 @@ func HasStopped(i *v1alpha1.Instance) bool {
 		(pod == nil || pod.Status != metav1.ConditionUnknown)
 }
 
+// IsStoppedOnPurpose reports whether an Instance was suspended when its operator last looked at it:
+// since it was resumed it has had no time to be ready.
+func IsStoppedOnPurpose(i *v1alpha1.Instance) bool {
+	ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonSuspended
+}
+
 // IsStopping reports whether an Instance has no pod that keeps running.
 func IsStopping(i *v1alpha1.Instance) bool {
 	return slices.Contains([]string{

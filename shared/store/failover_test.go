@@ -47,6 +47,14 @@ func TestKV20WhichStoresCountAsDead(t *testing.T) {
 			countLostMembers(s, 0, time.Hour)
 			s.PD.Stores[0].State, s.PD.Stores[0].NotUpSince = pd.StateOffline, time.Time{}
 		}, 0, 0},
+		"nor one that was just resumed": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			s.Instances[0].Status.Conditions[1].Reason = v1alpha1.ReasonSuspended
+		}, 0, 0},
+		"nor one that was resumed a minute ago": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			s.Instances[0].Status.Conditions[1].LastTransitionTime = metav1.NewTime(now().Add(-time.Minute))
+		}, 0, 4*time.Minute + time.Second},
 		"nor one that never came": {func(s *observation.Snapshot) {
 			countLostMembers(s, 0, time.Hour)
 			s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:]
@@ -56,7 +64,16 @@ func TestKV20WhichStoresCountAsDead(t *testing.T) {
 			s.PD = pd.View{Err: errors.New("no")}
 		}, 0, 0},
 		"nor if no member runs its revision": {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); s.Instances[0].Spec.Revision = "new" }, 0, 0},
-		"two":                                {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); countLostMembers(s, 1, time.Hour) }, 2, 0},
+		"an edit is not why a pod stopped that runs what it was before": {func(s *observation.Snapshot) {
+			countLostMembers(s, 0, time.Hour)
+			podIs(s.Instances[0], v1alpha1.ReasonPodTerminating)
+			s.Instances[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-time.Hour))
+			for _, i := range s.Instances {
+				i.Status.Revision = "old"
+			}
+			s.Instances[0].Spec.Revision = "new"
+		}, 1, 0},
+		"two": {func(s *observation.Snapshot) { countLostMembers(s, 0, time.Hour); countLostMembers(s, 1, time.Hour) }, 2, 0},
 		"not three, of which two may be": {func(s *observation.Snapshot) {
 			surplus(s)
 			s.PD.Stores = append(s.PD.Stores, at(3, "4", pd.StateUp))
@@ -104,6 +121,9 @@ func TestKV21TheAddedStoreStaysWhileTheDeadOneIsAway(t *testing.T) {
 		"it is dead":                                 {func(*observation.Snapshot) {}, 1},
 		"the operator has just been started":         {func(s *observation.Snapshot) { s.PD.Stores[0].NotUpSince = now() }, 1},
 		"no other member runs what it is to run now": {func(s *observation.Snapshot) { s.Instances[0].Spec.Revision = "new" }, 1},
+		"the group was just resumed": {func(s *observation.Snapshot) {
+			s.Instances[0].Status.Conditions[1].Reason = v1alpha1.ReasonSuspended
+		}, 1},
 		"its store is Up again": {func(s *observation.Snapshot) {
 			s.PD.Stores[0].State, s.PD.Stores[0].NotUpSince = pd.StateUp, time.Time{}
 		}, 0},

@@ -234,6 +234,13 @@ func (p *planner) beginLog(l *v1alpha1.LogBackup) {
 	}
 }
 
+// stopsLog reports whether the run is a LogBackup whose task is to be stopped. A Restore into a group
+// that lets no client in waits for that.
+func (p *planner) stopsLog() bool {
+	l, is := p.run.(*v1alpha1.LogBackup)
+	return is && logState(l) == v1alpha1.LogStopped
+}
+
 // gateLog has a task begin when no restore runs, which BR would refuse.
 func (p *planner) gateLog() step.Outcome {
 	s := p.plan.Status.State

@@ -81,6 +81,12 @@ func TestBR01WhenAJobChecksALogBackup(t *testing.T) {
 		"its group is not Ready": {func(l *v1alpha1.LogBackup, s *Seen) {
 			l.Spec.State, s.Group.Status.Conditions[0].Status = v1alpha1.LogPaused, metav1.ConditionFalse
 		}, false, 0, "is not Ready yet"},
+		"its group lets no client in": {func(l *v1alpha1.LogBackup, s *Seen) {
+			l.Spec.State, s.Group.Spec.Service = v1alpha1.LogPaused, &v1alpha1.ServiceSpec{Closed: true}
+		}, false, 0, "lets no client in"},
+		"to be stopped, for which a Restore waits that fills its group": {func(l *v1alpha1.LogBackup, s *Seen) {
+			l.Spec.State, s.Group.Spec.Service = v1alpha1.LogStopped, &v1alpha1.ServiceSpec{Closed: true}
+		}, true, 0, "is being made"},
 		"a failure": {func(l *v1alpha1.LogBackup, s *Seen) { l.Status.Failures = 2 }, false, 40 * time.Second, ""},
 		"a failure some time ago": {func(l *v1alpha1.LogBackup, s *Seen) {
 			l.Status.Failures, s.Now = 2, clock().Add(40*time.Second)

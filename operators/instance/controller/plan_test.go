@@ -252,6 +252,20 @@ func TestAPodIsBroughtToARevisionWithoutBeingRecreated(t *testing.T) {
 	assert.Equal(t, "-pod", actions(makePlan(s)))
 }
 
+// Whatever counts for how long a member has not been ready does so from when it was resumed.
+func TestAPodThatWasSuspendedIsNotReadySinceItIsResumed(t *testing.T) {
+	s := world(t)
+	s.Pod, s.Instance.Spec.Suspended = nil, true
+	s.Instance.Status.Conditions = reportStatus(s, makePlan(s), step.Done(), clock()).after.Conditions
+	s.Instance.Status.PodUID = ""
+	later := clock().Add(time.Hour)
+	s.Instance.Spec.Suspended = false
+	resumed := reportStatus(s, makePlan(s), step.Done(), later).after.Conditions
+	assert.Equal(t, later, meta.FindStatusCondition(resumed, v1alpha1.ConditionReady).LastTransitionTime.Time)
+	s.Instance.Status.Conditions = resumed
+	assert.Equal(t, resumed, reportStatus(s, makePlan(s), step.Done(), later.Add(time.Hour)).after.Conditions, "it changes once")
+}
+
 func TestAPodThatWasReadyAgainUnseenIsReadySinceThen(t *testing.T) {
 	s := world(t)
 	before := reportStatus(s, makePlan(s), step.Done(), clock())

@@ -100,10 +100,11 @@ func (p *Plan) mayContinueRotation(pd *v1alpha1.PDGroup, o Observed) verdict.Ver
 	return verdict.Allow()
 }
 
-// trustBoth are the data of a CA's Secret with another one that is trusted, too.
+// trustBoth are the data of a CA's Secret with another one that is trusted, too. What a user has
+// put into ca.crt may end without a line feed, and two certificates in one line are none.
 func trustBoth(now, next map[string][]byte) map[string][]byte {
 	out := maps.Clone(now)
-	out[v1alpha1.TLSKeyCA] = bytes.Join([][]byte{now[v1alpha1.TLSKeyCA], next[v1alpha1.TLSKeyCert]}, nil)
+	out[v1alpha1.TLSKeyCA] = bytes.Join([][]byte{bytes.TrimSpace(now[v1alpha1.TLSKeyCA]), next[v1alpha1.TLSKeyCert]}, []byte("\n"))
 	out[v1alpha1.NextKeyCert], out[v1alpha1.NextKeyKey] = next[v1alpha1.TLSKeyCert], next[v1alpha1.TLSKeyKey]
 	return out
 }

@@ -1,6 +1,8 @@
 package issuance
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,6 +104,27 @@ func TestSEC01ACAIsReplacedInThreePhases(t *testing.T) {
 	assert.NotContains(t, last, "next.key")
 	assert.NotContains(t, last, "previous.crt")
 	assert.NotContains(t, string(o.Secrets[kvSecret].Data["ca.crt"]), string(first["tls.crt"]))
+}
+
+// A user may put a CA into ca.crt whose text does not end with a line feed.
+func TestSEC01ARotationKeepsCAsWhoseTextHasNoLastLineFeed(t *testing.T) {
+	pd, o := rotating(t)
+	others, err := NewAuthority("other", now)
+	require.NoError(t, err)
+	ca := o.Secrets[caSecret]
+	ca.Data["ca.crt"] = bytes.TrimSpace(slices.Concat(others["tls.crt"], ca.Data["tls.crt"]))
+	o, _ = settled(t, pd, o)
+	started(pd, o)
+	before := o
+	for _, trusted := range []int{3, 3, 2} {
+		o, _ = settled(t, pd, o)
+		knowsEachOther(t, before, o)
+		for _, request := range o.Requests {
+			assert.Len(t, parseCertificates(o.Secrets[request.Secret].Data["ca.crt"]), trusted)
+		}
+		started(pd, o)
+		before = o
+	}
 }
 
 func TestSEC01ARotationWaitsForEveryGroup(t *testing.T) {

@@ -93,6 +93,9 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 	}
 	voting := len(v.s.PD.Members)
 	switch {
+	case d.Verb == member.Restart && member.IsUnreachable(d.Instance):
+		// Nothing stops it before its node is back, and no other member would get the Lease.
+		return verdict.Refusef("its node does not answer, and does not stop its pod: kubectl get node %s", d.Instance.Status.NodeName)
 	case d.Verb == member.Restart && voting == 1 && membership.CountJoining(v.g, v.s) > 0:
 		return verdict.Refuse("another member is joining")
 	case d.Verb == member.Restart && voting == 1:

@@ -74,7 +74,9 @@ func joining(s observation.Snapshot) observation.Snapshot {
 // P1, PD-08: of those that vote afterwards a majority is healthy without the member.
 func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 	unreachable := observation.Snapshot{Now: clock(), Instances: seen(3).Instances, PD: pd.View{Err: errors.New("connection refused")}}
-	stranger := seen(3)
+	stranger, cutOff := seen(3), seen(3)
+	cutOff.Instances[2].Status.Conditions = nil
+	condition(cutOff.Instances[2], v1alpha1.ConditionPodReady, false, v1alpha1.ReasonNodeUnreachable, time.Minute)
 	stranger.PD.ClusterID = "74"
 	for what, c := range map[string]struct {
 		seen observation.Snapshot
@@ -82,23 +84,25 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 		slot int
 		why  string
 	}{
-		"one of three restarts":                         {seen(3), member.Restart, 2, ""},
-		"one of two does not":                           {seen(2), member.Restart, 1, "2 members need both for a majority: scale to 3"},
-		"the only one does, for none could lead":        {seen(1), member.Restart, 0, ""},
-		"the only one does not beside one that joins":   {joining(seen(1)), member.Restart, 0, "another member is joining"},
-		"a healthy one does not beside one that is not": {seen(3, 1), member.Restart, 2, "1 of 3 members would be healthy without it, and 2 are a majority"},
-		"the one that is not does":                      {seen(3, 1), member.Restart, 1, ""},
-		"a healthy one of five does beside one":         {seen(5, 1), member.Restart, 2, ""},
-		"and not beside two":                            {seen(5, 1, 3), member.Restart, 2, "2 of 5 members would be healthy without it, and 3 are a majority"},
-		"one of three waits for one that joins":         {joining(seen(3)), member.Restart, 2, "without it, 2 of 4 members would be healthy, counting the one that is joining"},
-		"one of five does not":                          {joining(seen(5)), member.Restart, 2, ""},
-		"one of three leaves":                           {seen(3), member.Remove, 2, ""},
-		"one of two leaves":                             {seen(2), member.Remove, 1, ""},
-		"the last one never":                            {seen(1), member.Remove, 0, "it is PD's only member"},
-		"the unhealthy one leaves first":                {seen(4, 1), member.Remove, 1, ""},
-		"no member restarts while PD does not answer":   {unreachable, member.Restart, 2, "connection refused"},
-		"nor by what another cluster's PD says":         {stranger, member.Restart, 2, "another cluster's PD answers"},
-		"nor without a quorum":                          {seen(3, 1, 2), member.Restart, 1, "PD has no quorum"},
+		"one of three restarts":                          {seen(3), member.Restart, 2, ""},
+		"one of two does not":                            {seen(2), member.Restart, 1, "2 members need both for a majority: scale to 3"},
+		"the only one does, for none could lead":         {seen(1), member.Restart, 0, ""},
+		"the only one does not beside one that joins":    {joining(seen(1)), member.Restart, 0, "another member is joining"},
+		"a healthy one does not beside one that is not":  {seen(3, 1), member.Restart, 2, "1 of 3 members would be healthy without it, and 2 are a majority"},
+		"the one that is not does":                       {seen(3, 1), member.Restart, 1, ""},
+		"a healthy one of five does beside one":          {seen(5, 1), member.Restart, 2, ""},
+		"and not beside two":                             {seen(5, 1, 3), member.Restart, 2, "2 of 5 members would be healthy without it, and 3 are a majority"},
+		"one of three waits for one that joins":          {joining(seen(3)), member.Restart, 2, "without it, 2 of 4 members would be healthy, counting the one that is joining"},
+		"one of five does not":                           {joining(seen(5)), member.Restart, 2, ""},
+		"one of three leaves":                            {seen(3), member.Remove, 2, ""},
+		"one of two leaves":                              {seen(2), member.Remove, 1, ""},
+		"the last one never":                             {seen(1), member.Remove, 0, "it is PD's only member"},
+		"the unhealthy one leaves first":                 {seen(4, 1), member.Remove, 1, ""},
+		"no member restarts while PD does not answer":    {unreachable, member.Restart, 2, "connection refused"},
+		"nor by what another cluster's PD says":          {stranger, member.Restart, 2, "another cluster's PD answers"},
+		"nor one that would not stop and keep the Lease": {cutOff, member.Restart, 2, "its node does not answer"},
+		"which may leave":                                {cutOff, member.Remove, 2, ""},
+		"nor without a quorum":                           {seen(3, 1, 2), member.Restart, 1, "PD has no quorum"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			may := New(group(), c.seen).Allows(component.Disruption{Instance: c.seen.Instances[c.slot], Verb: c.verb})

@@ -57,6 +57,9 @@ func FindMissing(g *v1alpha1.TiDBGroup, s observation.Snapshot) Missing {
 		if ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			since = ready.LastTransitionTime.Time
 		}
+		if member.IsStoppedOnPurpose(i) {
+			since = s.Now // its group was just resumed
+		}
 		left := f.After.Duration - s.Now.Sub(since)
 		if serves && left <= 0 {
 			continue

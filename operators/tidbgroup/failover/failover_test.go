@@ -57,6 +57,12 @@ func deleted(i *v1alpha1.Instance) *v1alpha1.Instance {
 	return i
 }
 
+// resumed was stopped on purpose, and its pod has not been looked at since.
+func resumed(i *v1alpha1.Instance) *v1alpha1.Instance {
+	i.Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
+	return i
+}
+
 // unreported was made a while ago, and its operator has said nothing of it.
 func unreported(name string, since time.Duration) *v1alpha1.Instance {
 	return &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(clock().Add(-since))}}
@@ -89,6 +95,7 @@ func TestDB06ServersThatDoNotServeForLongAreMissed(t *testing.T) {
 		"not the one that has":                        {group(), []*v1alpha1.Instance{missed(serves("a", after)), serves("b", 0)}, nil, 0, false},
 		"none, if failover is off":                    {group(off), []*v1alpha1.Instance{fails("a", time.Hour)}, nil, 0, false},
 		"none of a group that is suspended":           {group(suspended), []*v1alpha1.Instance{fails("a", time.Hour)}, nil, 0, false},
+		"none that was just resumed":                  {group(), []*v1alpha1.Instance{resumed(fails("a", time.Hour)), serves("b", 0)}, nil, after, false},
 		"the next one to be missed sets when to look": {group(most(2)), []*v1alpha1.Instance{fails("a", time.Minute), fails("b", 3*time.Minute)}, nil, 2 * time.Minute, false},
 		"no more once as many are missed as may be":   {group(), []*v1alpha1.Instance{fails("a", after), fails("b", time.Minute)}, []string{"a"}, 0, false},
 	} {

@@ -257,6 +257,24 @@ func TestStoresAreRestartedOneByOneWhereABatchIsNotProvenSafe(t *testing.T) {
 	assert.Equal(t, []string{"basic-tikv-0"}, stopping(decided(t, g, s, nil)))
 }
 
+// A member whose node has ceased to answer would keep the Lease until it is back.
+func TestAMemberOnANodeThatDoesNotAnswerLeavesTheBatch(t *testing.T) {
+	for _, slot := range []int{0, 3} {
+		g, s := zones(t)
+		s = taken(s, decided(t, g, s, nil))
+		s = evicted(follow(s, decided(t, g, s, nil)), 0, 3)
+		cutOff := s.Instances[slot].DeepCopy()
+		cutOff.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeUnreachable}}
+		s.Instances[slot] = cutOff
+		p := decided(t, g, s, nil)
+		assert.Empty(t, stopping(p))
+		require.NotNil(t, p.Lease.Take, p.Outcome.Message)
+		assert.Empty(t, p.Lease.Batch)
+		p = decided(t, g, taken(s, p), nil)
+		assert.True(t, p.Lease.Release, p.Outcome.Message)
+	}
+}
+
 // A canary counts all that are restarted at the same time.
 func TestACanaryCountsTheWholeBatch(t *testing.T) {
 	for most, want := range map[int32]int{1: 0, 2: 1, 3: 1} {

@@ -32,6 +32,20 @@ func unreachable(s *observation.Snapshot, reason, state string, since time.Durat
 	return i
 }
 
+// A node whose kubelet has ended runs its containers on, and its pods are deleted after five minutes:
+// they stop when it is back.
+func TestAPodThatDoesNotStopWithinItsGraceDoesNotTakeTheLease(t *testing.T) {
+	for since, takes := range map[time.Duration]bool{time.Minute: true, 6 * time.Minute: false} {
+		g := sample()
+		s := world(t, g, 3)
+		i := unreachable(&s, v1alpha1.ReasonPodTerminating, pd.StateUp, since)
+		g.Spec.Version = "v9"
+		p, err := makePlan(g, s)
+		require.NoError(t, err)
+		assert.Equal(t, takes, p.Lease.Take != nil && p.Lease.Take.Instance.Name == i.Name, "%s: %s", since, p.Outcome.Message)
+	}
+}
+
 // KV-20: a member whose pod nothing can stop neither takes the Lease, which it would hold until its
 // node is back, nor gets a revision that no other runs, and is replaced when it is dead.
 func TestAMemberOnANodeThatDoesNotAnswerDoesNotTakeTheLease(t *testing.T) {
