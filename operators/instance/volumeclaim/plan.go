@@ -27,7 +27,7 @@ func Plan(s *observation.Snapshot, p *planning.Plan, at int) {
 	case IsReplaceable(s, v) && v.Recorded != "":
 		p.Withdraw = append(p.Withdraw, v.Template.Name)
 	case IsReplaceable(s, v):
-		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: v.Claim, Unbound: true, Why: "it has another StorageClass than the spec and was never bound"})
+		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: v.Claim, Unbound: true, Why: "it differs from the spec and was never bound"})
 	default:
 		if body := buildPatch(s, v); body != nil {
 			p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Body: body, Event: "ClaimUpdated", Why: "labels, size or VolumeAttributesClass differ from the spec"})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -121,6 +122,39 @@ func TestP3AClaimIsRecreatedOnlyIfItNeverHadAVolume(t *testing.T) {
 				s.Pod.Spec.NodeName = c.node
 			}
 			assert.Equal(t, c.want, IsReplaceable(s, observation.Volume{Template: v1alpha1.VolumeClaimTemplate{StorageClassName: c.wanted}, Claim: c.claim}))
+		})
+	}
+}
+
+// P7: what a claim without a volume asks for is changed by nobody, as Kubernetes forbids it: a size
+// that no volume has, or a VolumeAttributesClass that the driver does not know, would keep the
+// member from ever starting, also when the user has corrected it.
+func TestP7AClaimThatGetsNoVolumeIsRecreatedAsTheSpecSaysByNow(t *testing.T) {
+	for name, c := range map[string]struct {
+		size, wantedSize   string
+		class, wantedClass *string
+		volume             string
+		want               bool
+	}{
+		"it asks for too much":                           {"100Ti", "100Gi", nil, nil, "", true},
+		"it asks for too little":                         {"10Gi", "20Gi", nil, nil, "", true},
+		"it asks for what the spec says, otherwise said": {"1Ti", "1024Gi", nil, nil, "", false},
+		"the API server has rounded what it asks for":    {"1206241565082m", "1.1234Gi", nil, nil, "", false},
+		"it has a volume":                                {"10Gi", "20Gi", ptr.To("gold"), nil, "pv", false},
+		"it asks for another VolumeAttributesClass":      {"1Gi", "1Gi", ptr.To("gold"), ptr.To("silver"), "", true},
+		"it asks for one, and none is wanted":            {"1Gi", "1Gi", ptr.To("gold"), nil, "", true},
+		"it gets its VolumeAttributesClass later":        {"1Gi", "1Gi", nil, ptr.To("gold"), "", false},
+		"it asks for the one that is wanted":             {"1Gi", "1Gi", ptr.To("gold"), ptr.To("gold"), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pending := claim(func(p *corev1.PersistentVolumeClaim) {
+				p.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(c.size)}
+				p.Spec.StorageClassName, p.Spec.VolumeAttributesClassName, p.Spec.VolumeName = ptr.To("fast"), c.class, c.volume
+			})
+			v := observation.Volume{Claim: pending, Template: v1alpha1.VolumeClaimTemplate{
+				Storage: resource.MustParse(c.wantedSize), StorageClassName: ptr.To("fast"), VolumeAttributesClassName: c.wantedClass,
+			}}
+			assert.Equal(t, c.want, IsReplaceable(&observation.Snapshot{Instance: instance(), Now: clock()}, v))
 		})
 	}
 }
