@@ -1,14 +1,22 @@
 package controller
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
@@ -32,4 +40,34 @@ func TestAVolumeThatHasJustBeenAskedToGrowIsNotUpToDate(t *testing.T) {
 	upToDate := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionUpToDate)
 	assert.Equal(t, v1alpha1.ReasonVolumeChanging, upToDate.Reason, upToDate.Message)
 	assert.Equal(t, "2Gi", after.Volumes[0].Requested.String())
+}
+
+// P3: that a claim may not grow, as a static volume may not, keeps it neither from our labels nor
+// from another VolumeAttributesClass. Without labels it would not be retired when its member
+// leaves, and the next member in its slot would start on the data of the one that has left.
+func TestWhatAClaimMayNotGetKeepsItFromNothingElse(t *testing.T) {
+	s := world(t, attributes("gold", "", ""), func(s *observation.Snapshot) {
+		s.Volumes[0].Template.Storage = resource.MustParse("2Gi")
+		s.Volumes[0].Claim.Labels = nil
+	})
+	api := interceptor.NewClient(fake.NewClientBuilder().WithObjects(s.Volumes[0].Claim.DeepCopy()).Build(), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if body, err := p.Data(o); err != nil || strings.Contains(string(body), "resources") {
+				return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), o.GetName(), errors.New("the storageclass that provisions the pvc must support resize"))
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	r := &reconciler{Env: operator.Env{Client: api, Recorder: events.NewFakeRecorder(9)}}
+	p := makePlan(s)
+	acted := r.act(t.Context(), s, p)
+	assert.Equal(t, v1alpha1.ReasonClaimRejected, acted.Reason, acted.Message)
+
+	live := &corev1.PersistentVolumeClaim{}
+	require.NoError(t, api.Get(t.Context(), client.ObjectKeyFromObject(s.Volumes[0].Claim), live))
+	assert.Equal(t, "basic-pd-0", live.Labels[v1alpha1.LabelInstance])
+	assert.Equal(t, ptr.To("gold"), live.Spec.VolumeAttributesClassName)
+	after := reportStatus(s, p, acted, clock()).after
+	assert.Equal(t, v1alpha1.ReasonClaimRejected, after.Volumes[0].Change)
+	assert.Equal(t, live.Labels, s.Volumes[0].Claim.Labels, "the snapshot has the claim as it is by now")
 }
