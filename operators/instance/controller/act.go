@@ -174,7 +174,7 @@ func (r *reconciler) deletePod(ctx context.Context, s *observation.Snapshot, d *
 		trial := d.Next.DeepCopy()
 		trial.Name += "-next"
 		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); refusal.IsPermanent(err) {
-			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement is invalid: %w", live.Name, err))
+			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement cannot be made: %w", live.Name, err))
 		}
 	}
 	if err := r.remove(ctx, live); err != nil {

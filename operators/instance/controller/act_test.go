@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,4 +72,40 @@ func TestWhatAClaimMayNotGetKeepsItFromNothingElse(t *testing.T) {
 	after := reportStatus(s, p, acted, clock()).after
 	assert.Equal(t, v1alpha1.ReasonClaimRejected, after.Volumes[0].Change)
 	assert.Equal(t, live.Labels, s.Volumes[0].Claim.Labels, "the snapshot has the claim as it is by now")
+}
+
+// P1: a webhook that must be asked about every pod, and does not answer, would leave the member of
+// a pod that is stopped for an update without one. What a webhook says of a pod too many tells
+// nothing about the one in its place.
+func TestAPodIsLeftRunningWhileItsReplacementCannotBeMade(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		dryRun  error
+		stopped bool
+	}{
+		"nothing is in the way":        {nil, true},
+		"it is invalid":                {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "basic-pd-0", nil), false},
+		"a policy of Kubernetes' own":  {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("violates PodSecurity")), false},
+		"a webhook does not answer":    {apierrors.NewInternalError(errors.New(`failed calling webhook "a.b.c": connection refused`)), false},
+		"a webhook knows no dry run":   {apierrors.NewBadRequest("admission webhook does not support dry run"), true},
+		"a webhook is against it":      {apierrors.NewForbidden(pods, "basic-pd-0", errors.New(`admission webhook "a.b.c" denied the request`)), true},
+		"a pod has its name":           {apierrors.NewAlreadyExists(pods, "basic-pd-0-next"), true},
+		"a quota is too small for two": {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3")), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := world(t, revised(image("pingcap/pd:v9")))
+			scheme := runtime.NewScheme()
+			require.NoError(t, errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+			api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.Pod.DeepCopy(), s.Instance.DeepCopy()).Build(), interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return c.dryRun },
+			})
+			r := &reconciler{Env: operator.Env{Client: api, Live: api, Recorder: events.NewFakeRecorder(9)}}
+			acted := r.act(t.Context(), s, makePlan(s))
+			err := api.Get(t.Context(), client.ObjectKeyFromObject(s.Pod), &corev1.Pod{})
+			assert.Equal(t, c.stopped, apierrors.IsNotFound(err), acted.Message)
+			if !c.stopped {
+				assert.Equal(t, v1alpha1.ReasonPodRejected, acted.Reason, acted.Message)
+			}
+		})
+	}
 }
