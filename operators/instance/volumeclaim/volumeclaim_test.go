@@ -230,8 +230,13 @@ func TestP3WhichClaimsGoWithTheirInstance(t *testing.T) {
 		return c
 	}
 	// With room for more, so that appending to it would write into what others read.
+	of := func(volume string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelVolume] = volume }
+	}
 	strays := make([]*corev1.PersistentVolumeClaim, 0, 9)
-	strays = append(strays, named("stray-retired", annotated(v1alpha1.AnnotationRetired, "it left")), named("stray"))
+	strays = append(strays, named("raft-basic-tikv-0", of("raft"), annotated(v1alpha1.AnnotationRetired, "it left")), named("logs-basic-tikv-0", of("logs")),
+		// A user has copied a claim, to keep its data, with all that it says.
+		named("copy-of-tikv-basic-tikv-0", of("tikv")), named("unlabelled-basic-tikv-0"))
 	s := &observation.Snapshot{
 		Instance: instance(),
 		Strays:   strays,
@@ -245,6 +250,6 @@ func TestP3WhichClaimsGoWithTheirInstance(t *testing.T) {
 	for _, c := range List(s) {
 		names = append(names, c.Name)
 	}
-	assert.Equal(t, []string{"stray", "own"}, names)
-	assert.Equal(t, "stray-retired", strays[0].Name, "the snapshot is not changed")
+	assert.Equal(t, []string{"logs-basic-tikv-0", "own"}, names)
+	assert.Equal(t, "raft-basic-tikv-0", strays[0].Name, "the snapshot is not changed")
 }
