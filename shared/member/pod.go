@@ -44,6 +44,16 @@ func HasStopped(i *v1alpha1.Instance) bool {
 		(pod == nil || pod.Status != metav1.ConditionUnknown)
 }
 
+// IsAtRest reports whether an Instance has stopped and no other owner's pod has its name: that of
+// an Instance whose finalizers were taken away may run on, as the same member of the database.
+func IsAtRest(i *v1alpha1.Instance) bool { return HasStopped(i) && !IsUsurped(i) }
+
+// IsUsurped reports whether the pod of an Instance's name belongs to another owner.
+func IsUsurped(i *v1alpha1.Instance) bool {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return pod != nil && pod.Reason == v1alpha1.ReasonPodOfAnotherOwner
+}
+
 // IsStopping reports whether an Instance has no pod that keeps running.
 func IsStopping(i *v1alpha1.Instance) bool {
 	return slices.Contains([]string{
