@@ -74,6 +74,13 @@ func TestWhatAClaimMayNotGetKeepsItFromNothingElse(t *testing.T) {
 	assert.Equal(t, live.Labels, s.Volumes[0].Claim.Labels, "the snapshot has the claim as it is by now")
 }
 
+// P9: that the API server drops a VolumeAttributesClass is remembered in status, also of a claim
+// that may not grow: else it would be asked for again, with an Event, every few seconds.
+func TestADroppedVolumeAttributesClassIsRememberedBesideARefusal(t *testing.T) {
+	s := world(t, attributes("gold", "", ""), dropped, func(s *observation.Snapshot) { s.Volumes[0].Refused = v1alpha1.ReasonQuotaExceeded })
+	assert.Equal(t, v1alpha1.ReasonVolumeAttributesUnsupported, reportStatus(s, makePlan(s), step.Done(), clock()).after.Volumes[0].Change)
+}
+
 // P1: a webhook that must be asked about every pod, and does not answer, would leave the member of
 // a pod that is stopped for an update without one. What a webhook says of a pod too many tells
 // nothing about the one in its place.
