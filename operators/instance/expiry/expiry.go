@@ -79,7 +79,7 @@ func Decide(claim *corev1.PersistentVolumeClaim, now time.Time) (Decision, time.
 func Expires(claim *corev1.PersistentVolumeClaim) (time.Time, bool) {
 	instance := claim.Labels[v1alpha1.LabelInstance]
 	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && instance != "" &&
-		claim.Name == names.Claim(claim.Labels[v1alpha1.LabelVolume], instance) &&
+		!names.IsCopiedClaim(claim.Name, claim.Labels[v1alpha1.LabelVolume], instance) &&
 		claim.Annotations[v1alpha1.AnnotationMadeBy] != "" && claim.Annotations[v1alpha1.AnnotationAdopt] == ""
 	at, err := parseExpiry(claim)
 	return at, ours && err == nil && claim.Annotations[v1alpha1.AnnotationRetired] != "" && claim.DeletionTimestamp == nil

@@ -14,11 +14,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// List returns the claims that are the Instance's by label and not retired. A claim of another
-// name than its labels give it is a copy, which a user has made: to keep the data, perhaps.
+// List returns the claims that are the Instance's by label and not retired, and no copies.
 func List(s *observation.Snapshot) []*corev1.PersistentVolumeClaim {
 	all := slices.DeleteFunc(slices.Clone(s.Strays), func(c *corev1.PersistentVolumeClaim) bool {
-		return c.Name != names.Claim(c.Labels[v1alpha1.LabelVolume], s.Instance.Name)
+		return names.IsCopiedClaim(c.Name, c.Labels[v1alpha1.LabelVolume], s.Instance.Name)
 	})
 	for _, v := range s.Volumes {
 		all = append(all, v.Claim)

@@ -250,6 +250,6 @@ func TestP3WhichClaimsGoWithTheirInstance(t *testing.T) {
 	for _, c := range List(s) {
 		names = append(names, c.Name)
 	}
-	assert.Equal(t, []string{"logs-basic-tikv-0", "own"}, names)
+	assert.Equal(t, []string{"logs-basic-tikv-0", "unlabelled-basic-tikv-0", "own"}, names)
 	assert.Equal(t, "raft-basic-tikv-0", strays[0].Name, "the snapshot is not changed")
 }
