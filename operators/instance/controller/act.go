@@ -100,8 +100,7 @@ func (r *reconciler) createClaim(ctx context.Context, s *observation.Snapshot, c
 
 func (r *reconciler) patchClaim(ctx context.Context, s *observation.Snapshot, c planning.ClaimPatch) step.Outcome {
 	changed := c.Claim.DeepCopy()
-	// By its UID: another patch of the claim may have put it there as it is since.
-	at := slices.IndexFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim != nil && v.Claim.UID == c.Claim.UID })
+	at := slices.IndexFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim != nil && v.Claim.UID == c.Claim.UID }) // another patch may have renewed it
 	if err := r.patch(ctx, changed, c.Body); err != nil {
 		o := refusal.FromClaimError(s, c.Claim, fmt.Errorf("change claim %s: %w", c.Claim.Name, err))
 		if o.Reason == v1alpha1.ReasonLimitRangeExceeded && c.Body["spec"] == nil {

@@ -153,7 +153,7 @@ func TestANodeThatIsNotFoundByNameIsLookedForByItsHostName(t *testing.T) {
 	s := &observation.Snapshot{Instance: instance(), Pod: onNode(nowhere), Now: clock(), Node: observation.NodeState{Known: true, Absent: true},
 		Volumes: []observation.Volume{{Name: "data-basic-tikv-0", Place: observation.Place{Bound: true, Nodes: []string{"host-7"}}}}}
 	message := waitForScheduling(s, "Insufficient cpu").Message
-	look, replace := strings.Index(message, "kubectl get nodes -l kubernetes.io/hostname=host-7"), strings.Index(message, "delete instance")
+	look, replace := strings.Index(message, "no node has that name: kubectl get nodes -l kubernetes.io/hostname=host-7; if that finds one, make room there; if not, bring it back, or if it is gone for good, "), strings.Index(message, "delete instance")
 	assert.Positive(t, look, message)
 	assert.Greater(t, replace, look, message)
 }

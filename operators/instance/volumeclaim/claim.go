@@ -92,7 +92,7 @@ func wasMadeByOperator(s *observation.Snapshot, claim *corev1.PersistentVolumeCl
 
 // IsReplaceable reports whether a claim asks for something else than the spec by now and
 // may be recreated, because no volume was ever bound to it and no node prepares one.
-// Kubernetes lets nobody change it then, and it may ask for what no storage driver has. It
+// Kubernetes forbids to change it then, and it may ask for what no storage driver has. It
 // must carry our annotation.
 func IsReplaceable(s *observation.Snapshot, v observation.Volume) bool {
 	if v.Claim == nil || v.Claim.DeletionTimestamp != nil || v.Claim.Spec.VolumeName != "" || v.Claim.Status.Phase == corev1.ClaimBound ||

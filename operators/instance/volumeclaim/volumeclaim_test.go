@@ -126,7 +126,7 @@ func TestP3AClaimIsRecreatedOnlyIfItNeverHadAVolume(t *testing.T) {
 	}
 }
 
-// P7: what a claim without a volume asks for is changed by nobody, as Kubernetes forbids it: a size
+// P7: what a claim without a volume asks for may not be changed, as Kubernetes forbids it: a size
 // that no volume has, or a VolumeAttributesClass that the driver does not know, would keep the
 // member from ever starting, also when the user has corrected it.
 func TestP7AClaimThatGetsNoVolumeIsRecreatedAsTheSpecSaysByNow(t *testing.T) {
