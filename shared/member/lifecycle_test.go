@@ -49,5 +49,10 @@ func TestAnInstanceHasStoppedWhenItsOperatorHasSeenThatItHasNoPod(t *testing.T) 
 		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSuspended}}
 		c.change(i)
 		assert.Equal(t, c.stopped, member.HasStopped(i), name)
+		assert.Equal(t, c.stopped, member.IsAtRest(i), name)
+		if c.stopped && len(i.Status.Conditions) > 0 {
+			i.Status.Conditions[0].Reason = v1alpha1.ReasonPodOfAnotherOwner
+			assert.False(t, member.IsAtRest(i), "another owner's pod may be that of the same member")
+		}
 	}
 }

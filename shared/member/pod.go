@@ -44,11 +44,21 @@ func HasStopped(i *v1alpha1.Instance) bool {
 		(pod == nil || pod.Status != metav1.ConditionUnknown)
 }
 
-// IsStoppedOnPurpose reports whether an Instance was suspended when its operator last looked at it:
+// IsStoppedOnPurpose reports whether an Instance was suspended when its operator last saw it:
 // since it was resumed it has had no time to be ready.
 func IsStoppedOnPurpose(i *v1alpha1.Instance) bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Reason == v1alpha1.ReasonSuspended
+}
+
+// IsAtRest reports whether an Instance has stopped and no other owner's pod has its name: that of
+// an Instance whose finalizers were taken away may run on, as the same member of the database.
+func IsAtRest(i *v1alpha1.Instance) bool { return HasStopped(i) && !IsUsurped(i) }
+
+// IsUsurped reports whether the pod of an Instance's name belongs to another owner.
+func IsUsurped(i *v1alpha1.Instance) bool {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return pod != nil && pod.Reason == v1alpha1.ReasonPodOfAnotherOwner
 }
 
 // IsStopping reports whether an Instance has no pod that keeps running.

@@ -37,7 +37,7 @@ func ReplacesVolumes(g v1alpha1.Group) bool {
 func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
 	for _, wanted := range g.GetComponentSpec().Volumes {
 		has := VolumeStatus(i, wanted.Name)
-		if has == nil || has.PersistentVolume == "" && has.Capacity == nil {
+		if has == nil || !HasVolume(has) {
 			continue
 		}
 		if class := wanted.StorageClassName; class != nil && has.StorageClassName != "" && has.StorageClassName != *class {
@@ -50,6 +50,10 @@ func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
 	}
 	return verdict.Reason{}
 }
+
+// HasVolume reports whether a claim is known to have a volume. Which one it is an operator
+// without the right to read PersistentVolumes does not know, but then how large it is.
+func HasVolume(v *v1alpha1.VolumeStatus) bool { return v.PersistentVolume != "" || v.Capacity != nil }
 
 // VolumeReplacementReason says why a member is to be replaced for its volumes, if it is and
 // the user wants that.

@@ -38,6 +38,12 @@ func Slot(group, instance string) (int32, bool) {
 // Claim returns the name of the claim of a volume of an Instance.
 func Claim(volume, instance string) string { return volume + "-" + instance }
 
+// IsCopiedClaim reports whether a claim has another name than its labels, the volume and the
+// Instance, give it: a user has copied a claim with its labels, to keep the data perhaps.
+func IsCopiedClaim(name, volume, instance string) bool {
+	return volume != "" && name != Claim(volume, instance)
+}
+
 // PeerService returns the name of a group's headless Service.
 func PeerService(group string) string { return group + "-peer" }
 

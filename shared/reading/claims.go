@@ -28,7 +28,7 @@ func ObserveClaims(ctx context.Context, c client.Reader, g v1alpha1.Group, s *ob
 }
 
 // listClaims reads the claims of a group's members. They are read by their metadata
-// only, and never written.
+// only, and never written. A copy that a user has made of one is none: no member starts on it.
 func listClaims(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string][]metav1.ObjectMeta, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
@@ -38,6 +38,9 @@ func listClaims(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[str
 	out := map[string][]metav1.ObjectMeta{}
 	for _, claim := range list.Items {
 		instance := claim.Labels[v1alpha1.LabelInstance]
+		if names.IsCopiedClaim(claim.Name, claim.Labels[v1alpha1.LabelVolume], instance) {
+			continue
+		}
 		out[instance] = append(out[instance], claim.ObjectMeta)
 	}
 	return out, nil

@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // P3: whether the data of a deleted member is back does not depend on labels that
@@ -49,5 +51,25 @@ func TestAClaimThatIsRestoredIsSeenWithoutItsLabels(t *testing.T) {
 			require.NoError(t, restoredClaims(t.Context(), live, s))
 			assert.Len(t, s.Claims["a-0"], c.seen)
 		})
+	}
+}
+
+// P2, P3: a member whose claim is gone has no data, also if a user keeps a copy of the claim.
+func TestACopyOfAClaimIsNoClaimOfTheMember(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+	claim := func(name, volume string) client.Object {
+		labels := map[string]string{v1alpha1.LabelInstance: "a-0", v1alpha1.LabelVolume: volume}
+		maps.Copy(labels, workload.Selector(g))
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, Labels: labels, Annotations: map[string]string{v1alpha1.AnnotationRetired: "it left"},
+		}}
+	}
+	for name, there := range map[string]bool{"data-a-0": true, "data-a-0-backup": false, "copy-of-data-a-0": false} {
+		scheme, err := operator.NewScheme()
+		require.NoError(t, err)
+		s := observation.Snapshot{}
+		require.NoError(t, ObserveClaims(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim(name, "data")).Build(), g, &s))
+		assert.Equal(t, there, len(s.Claims["a-0"]) > 0, name)
+		assert.Equal(t, there, s.RetiredSlots[0], "%s: no other member may have its slot", name)
 	}
 }

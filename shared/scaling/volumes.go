@@ -74,12 +74,12 @@ func KeepClaims(g v1alpha1.Group, rendered []v1alpha1.VolumeClaimTemplate, live 
 
 // WithoutShrinking returns the claims that an existing member is to have. A volume does
 // not shrink. A claim is set back to a smaller size only if it has not asked for more yet,
-// or if its volume has not grown as far.
+// if its volume has not grown as far, or if it has none: then it is created again.
 func WithoutShrinking(wanted []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Instance) []v1alpha1.VolumeClaimTemplate {
 	out := slices.Clone(wanted)
 	for n := range out {
 		asked, has := member.ClaimTemplate(live.Spec.VolumeClaimTemplates, out[n].Name), member.VolumeStatus(live, out[n].Name)
-		if asked == nil || has == nil || has.Requested == nil || asked.Storage.Cmp(out[n].Storage) <= 0 {
+		if asked == nil || has == nil || has.Requested == nil || asked.Storage.Cmp(out[n].Storage) <= 0 || !member.HasVolume(has) {
 			continue
 		}
 		if has.Requested.Cmp(out[n].Storage) > 0 && (has.Capacity == nil || has.Capacity.Cmp(out[n].Storage) >= 0) {

@@ -64,10 +64,15 @@ func TestALivingMemberKeepsTheSizeThatItsVolumeHas(t *testing.T) {
 		"set back, and the claim was refused":      {"9Gi", "2Gi", "2Gi", "2Gi", "2Gi"},
 		"set back, and the driver failed":          {"9Gi", "9Gi", "2Gi", "3Gi", "3Gi"},
 		"set back too far after the driver failed": {"9Gi", "9Gi", "2Gi", "2Gi", "9Gi"},
+		"smaller than a claim without a volume":    {"9Ti", "9Ti", "", "9Gi", "9Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := instancetest.WithVolume(0, "fast", c.asked)
-			live.Status.Volumes[0].Requested, live.Status.Volumes[0].Capacity = ptr.To(resource.MustParse(c.requested)), ptr.To(resource.MustParse(c.capacity))
+			volume := &live.Status.Volumes[0]
+			volume.Requested, volume.Capacity, volume.PersistentVolume = ptr.To(resource.MustParse(c.requested)), nil, ""
+			if c.capacity != "" {
+				volume.Capacity, volume.PersistentVolume = ptr.To(resource.MustParse(c.capacity)), "pv"
+			}
 			out := WithoutShrinking([]v1alpha1.VolumeClaimTemplate{{Name: "data", Storage: resource.MustParse(c.wanted)}}, live)
 			require.Len(t, out, 1)
 			assert.Equal(t, c.want, out[0].Storage.String())

@@ -100,7 +100,7 @@ func (r *reconciler) createClaim(ctx context.Context, s *observation.Snapshot, c
 
 func (r *reconciler) patchClaim(ctx context.Context, s *observation.Snapshot, c planning.ClaimPatch) step.Outcome {
 	changed := c.Claim.DeepCopy()
-	at := slices.IndexFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim == c.Claim })
+	at := slices.IndexFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim != nil && v.Claim.UID == c.Claim.UID }) // another patch may have renewed it
 	if err := r.patch(ctx, changed, c.Body); err != nil {
 		o := refusal.FromClaimError(s, c.Claim, fmt.Errorf("change claim %s: %w", c.Claim.Name, err))
 		if o.Reason == v1alpha1.ReasonLimitRangeExceeded && c.Body["spec"] == nil {
@@ -173,7 +173,7 @@ func (r *reconciler) deletePod(ctx context.Context, s *observation.Snapshot, d *
 		trial := d.Next.DeepCopy()
 		trial.Name += "-next"
 		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); refusal.IsPermanent(err) {
-			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement is invalid: %w", live.Name, err))
+			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement cannot be made: %w", live.Name, err))
 		}
 	}
 	if err := r.remove(ctx, live); err != nil {

@@ -32,8 +32,8 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 				for _, retired := range []string{"", "it was removed"} {
 					for _, going := range []bool{false, true} {
 						claim := &corev1.PersistentVolumeClaim{}
-						claim.UID = "this"
-						claim.Labels = map[string]string{v1alpha1.LabelManagedBy: managed, v1alpha1.LabelInstance: instance}
+						claim.Name, claim.UID = "data-a-0", "this"
+						claim.Labels = map[string]string{v1alpha1.LabelManagedBy: managed, v1alpha1.LabelInstance: instance, v1alpha1.LabelVolume: "data"}
 						claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: retired, v1alpha1.AnnotationExpires: at, v1alpha1.AnnotationMadeBy: "i", v1alpha1.AnnotationExpiresClaim: "this 1h"}
 						if going {
 							claim.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
@@ -71,6 +71,9 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 		"and then it goes": {func(c *corev1.PersistentVolumeClaim) {
 			c.UID, c.CreationTimestamp = "restored", metav1.NewTime(clock().Add(-8*day))
 		}, expiry.Delete, 0},
+		"a copy of it under another name": {func(c *corev1.PersistentVolumeClaim) {
+			c.Name, c.UID, c.CreationTimestamp = "data-a-0-backup", "copy", metav1.NewTime(clock().Add(-8*day))
+		}, expiry.Keep, 0},
 		"with an unreadable time": {func(c *corev1.PersistentVolumeClaim) {
 			c.UID = "restored"
 			c.Annotations[v1alpha1.AnnotationExpiresClaim] = "this soon"
@@ -85,8 +88,8 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{}
-			claim.UID, claim.CreationTimestamp = "this", metav1.NewTime(clock().Add(-time.Hour))
-			claim.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelInstance: "a-0"}
+			claim.Name, claim.UID, claim.CreationTimestamp = "data-a-0", "this", metav1.NewTime(clock().Add(-time.Hour))
+			claim.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelInstance: "a-0", v1alpha1.LabelVolume: "data"}
 			claim.Annotations = map[string]string{
 				v1alpha1.AnnotationRetired: "it was removed", v1alpha1.AnnotationMadeBy: "i",
 				v1alpha1.AnnotationExpires: clock().Add(-day).Format(time.RFC3339), v1alpha1.AnnotationExpiresClaim: "this 168h0m0s",
@@ -179,7 +182,7 @@ func TestAClaimIsReadLiveBeforeItExpires(t *testing.T) {
 				c.before(s)
 			}
 			marked := pvc.DeepCopy()
-			marked.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelInstance: "basic-pd-0"}
+			marked.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelInstance: "basic-pd-0", v1alpha1.LabelVolume: "data"}
 			marked.Annotations = map[string]string{v1alpha1.AnnotationRetired: "it was removed", v1alpha1.AnnotationExpires: "2020-01-01T00:00:00Z", v1alpha1.AnnotationMadeBy: "i", v1alpha1.AnnotationExpiresClaim: string(marked.UID) + " 1h"}
 			live := marked.DeepCopy()
 			c.live(live)

@@ -107,6 +107,8 @@ func TestPlan(t *testing.T) {
 		"a claim without a volume keeps what it asks for":                 {[]func(*observation.Snapshot){attributes("gold", "", ""), pendingClaim}, "", ""},
 		"the record of a never bound claim of another class goes first":   {[]func(*observation.Snapshot){pendingClaim, otherClass, unscheduled}, "withdraw", ""},
 		"then the never bound claim goes":                                 {[]func(*observation.Snapshot){pendingClaim, otherClass, unscheduled, unrecorded}, "-claim", ""},
+		"so does that of one of another size":                             {[]func(*observation.Snapshot){pendingClaim, grown, unscheduled}, "withdraw", ""},
+		"and then such a claim":                                           {[]func(*observation.Snapshot){pendingClaim, grown, noPod, unrecorded}, "-claim", v1alpha1.ReasonCreating},
 		"a bound claim of another class stays":                            {[]func(*observation.Snapshot){otherClass}, "", ""},
 		"a pending claim stays while a node may use it":                   {[]func(*observation.Snapshot){pendingClaim, otherClass}, "", ""},
 		"a new image restarts the pod":                                    {[]func(*observation.Snapshot){revised(image("pingcap/pd:v9"))}, "-pod", v1alpha1.ReasonRestartPending},

@@ -331,6 +331,8 @@ func TestRemediesAreSafe(t *testing.T) {
 		"a volume on one that stays away":       {[]func(*observation.Snapshot){nowhere, at(5 * time.Minute), node(unreachable)}, "kubectl delete node n7; then have the member replaced: kubectl -n ns delete instance basic-pd-0", ""},
 		"a volume on a node that works":         {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true})}, "let it take pods: kubectl describe node n7", "delete"},
 		"the operators' own ConfigMap":          {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, "is being started on node n1", "create"},
+		"a volume that no node gets, perhaps":   {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, ", which takes long: a large image, or a volume that is still attached to another node? kubectl -n ns describe pod basic-pd-0", "create"},
+		"which is looked at after a while only": {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Minute)}, "is being started on node n1", "kubectl"},
 		"a ConfigMap of a user's, at first":     {[]func(*observation.Snapshot){starts("mine"), at(9 * time.Second)}, "is being started on node n1", "create"},
 		"a ConfigMap of a user's":               {[]func(*observation.Snapshot){starts("mine"), at(10 * time.Second)}, "needs ConfigMap mine: if one is missing, create it", ""},
 		"a gate that was just asked for":        {[]func(*observation.Snapshot){gateOf(clock()), at(9 * time.Second)}, "has not set condition Healthy yet", "is it running?"},

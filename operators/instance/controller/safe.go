@@ -26,7 +26,7 @@ func mayStart(s *observation.Snapshot) step.Outcome {
 		case v.Claim == nil:
 			all = append(all, planning.Wait("claim", v1alpha1.ReasonCreating, "claim %s is being created", v.Name))
 		case volumeclaim.IsReplaceable(s, v):
-			all = append(all, planning.Wait("claim", v1alpha1.ReasonCreating, "claim %s is recreated with the StorageClass of the spec", v.Name))
+			all = append(all, planning.Wait("claim", v1alpha1.ReasonCreating, "claim %s, which has no volume yet, is recreated as the spec says", v.Name))
 		case v.Recorded != v.Claim.UID:
 			all = append(all, planning.Wait("instance", v1alpha1.ReasonCreating, "claim %s is being recorded for pod %s", v.Name, s.Instance.Name))
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -74,8 +75,11 @@ func Decide(claim *corev1.PersistentVolumeClaim, now time.Time) (Decision, time.
 // which retention writes and anybody may take away. A time that cannot be read is
 // none. A claim that was restored has the annotations of the one that was retired, and
 // the time on it was not meant for it: it is kept for as long from when it was created.
+// A copy under another name, which a user has made, has them as well, and is kept.
 func Expires(claim *corev1.PersistentVolumeClaim) (time.Time, bool) {
-	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && claim.Labels[v1alpha1.LabelInstance] != "" &&
+	instance := claim.Labels[v1alpha1.LabelInstance]
+	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && instance != "" &&
+		!names.IsCopiedClaim(claim.Name, claim.Labels[v1alpha1.LabelVolume], instance) &&
 		claim.Annotations[v1alpha1.AnnotationMadeBy] != "" && claim.Annotations[v1alpha1.AnnotationAdopt] == ""
 	at, err := parseExpiry(claim)
 	return at, ours && err == nil && claim.Annotations[v1alpha1.AnnotationRetired] != "" && claim.DeletionTimestamp == nil

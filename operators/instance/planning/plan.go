@@ -60,7 +60,7 @@ type PodDeletion struct {
 	Pod *corev1.Pod
 	Why string
 	// Next is the pod that takes the place of one that could go on running. If
-	// the API server calls it invalid, nothing is stopped.
+	// the API server would not let it be made, nothing is stopped.
 	Next *corev1.Pod
 }
 

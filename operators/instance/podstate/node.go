@@ -114,7 +114,8 @@ func describeNodeRemedy(s *observation.Snapshot, node string) string {
 	replace := fmt.Sprintf("have the member replaced: kubectl -n %s delete instance %s", s.Pod.Namespace, s.Pod.Name)
 	switch state := s.Node; {
 	case state.Absent:
-		return "no node has that name: bring it back, or if it is gone for good, " + replace
+		// Volumes name nodes by this label, which need not be the name.
+		return fmt.Sprintf("no node has that name: kubectl get nodes -l %s=%s; if that finds one, make room there; if not, bring it back, or if it is gone for good, %s", corev1.LabelHostname, node, replace)
 	case state.Unreachable && s.Now.Sub(state.Since) >= nodeGrace:
 		return fmt.Sprintf("it does not answer: bring it back, or if it is gone for good: kubectl delete node %s; then %s", node, replace)
 	case state.Unreachable:

@@ -1,6 +1,7 @@
 package podstate
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -144,6 +145,17 @@ func TestANodeIsReadOnlyWhereTheMessageDependsOnIt(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, AskedNode(&observation.Snapshot{Instance: instance(), Pod: c.pod, Volumes: c.volumes, Now: clock()}), name)
 	}
+}
+
+// A local volume names its node by the label kubernetes.io/hostname, and a node may have another
+// name: that there is none of that name does not say that it is gone, with the data on it.
+func TestANodeThatIsNotFoundByNameIsLookedForByItsHostName(t *testing.T) {
+	s := &observation.Snapshot{Instance: instance(), Pod: onNode(nowhere), Now: clock(), Node: observation.NodeState{Known: true, Absent: true},
+		Volumes: []observation.Volume{{Name: "data-basic-tikv-0", Place: observation.Place{Bound: true, Nodes: []string{"host-7"}}}}}
+	message := waitForScheduling(s, "Insufficient cpu").Message
+	look, replace := strings.Index(message, "no node has that name: kubectl get nodes -l kubernetes.io/hostname=host-7; if that finds one, make room there; if not, bring it back, or if it is gone for good, "), strings.Index(message, "delete instance")
+	assert.Positive(t, look, message)
+	assert.Greater(t, replace, look, message)
 }
 
 // Nothing tells that a grace period is over, so the end of it is when to look again.

@@ -17,11 +17,12 @@ import (
 
 // IsPermanent reports whether a pod would be refused when the one that it replaces has
 // gone as well: a quota may only be too small for both, and it is unknown what a webhook
-// counts.
+// counts. One that does not answer, of which the API server says that it failed itself, lets
+// no pod be made.
 func IsPermanent(err error) bool {
 	forbidden := apierrors.IsForbidden(err) && storage.QuotaOf(err) == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) &&
 		!strings.Contains(err.Error(), "admission webhook")
-	return apierrors.IsInvalid(err) || forbidden
+	return apierrors.IsInvalid(err) || apierrors.IsInternalError(err) || forbidden
 }
 
 // NewConflict is the conflict of a plan with what there is by now.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
@@ -89,25 +90,38 @@ func wasMadeByOperator(s *observation.Snapshot, claim *corev1.PersistentVolumeCl
 	return slices.ContainsFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim == claim && v.Recorded == claim.UID })
 }
 
-// IsReplaceable reports whether a claim was made with another StorageClass than the
-// spec now asks for and may be recreated, because no volume was ever bound to
-// it and no node prepares one. It must carry our annotation.
+// IsReplaceable reports whether a claim asks for something else than the spec by now and
+// may be recreated, because no volume was ever bound to it and no node prepares one.
+// Kubernetes forbids to change it then, and it may ask for what no storage driver has. It
+// must carry our annotation.
 func IsReplaceable(s *observation.Snapshot, v observation.Volume) bool {
 	if v.Claim == nil || v.Claim.DeletionTimestamp != nil || v.Claim.Spec.VolumeName != "" || v.Claim.Status.Phase == corev1.ClaimBound ||
 		v.Claim.Labels[v1alpha1.LabelInstance] != s.Instance.Name || v.Claim.Annotations[v1alpha1.AnnotationMadeBy] == "" || v.Claim.Annotations[v1alpha1.AnnotationAdopt] != "" || (s.Pod != nil && s.Pod.Spec.NodeName != "") {
 		return false
 	}
+	// In whole bytes: the API server rounds what a claim asks for to thousandths of one.
+	size := v.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if v.Template.Storage.Value() != size.Value() || hasOtherClass(s, v) {
+		return true
+	}
+	// One that it does not ask for yet it gets once it has a volume.
+	attributes := ptr.Deref(v.Claim.Spec.VolumeAttributesClassName, "")
+	return attributes != "" && attributes != ptr.Deref(v.Template.VolumeAttributesClassName, "")
+}
+
+// hasOtherClass reports whether a claim was made with another StorageClass than the spec
+// now asks for.
+func hasOtherClass(s *observation.Snapshot, v observation.Volume) bool {
 	have, wanted := v.Claim.Spec.StorageClassName, v.Template.StorageClassName
 	switch {
 	case wanted != nil:
 		return have == nil || *have != *wanted
 	case have == nil || *have == "":
 		return false
-	default:
-		// The API server writes the default class into a claim without one; a
-		// class that does not exist cannot have been it.
-		return s.Classes != nil && s.Classes[*have] == nil
 	}
+	// The API server writes the default class into a claim without one; a
+	// class that does not exist cannot have been it.
+	return s.Classes != nil && s.Classes[*have] == nil
 }
 
 // Render returns the claim of a volume. It has no owner: it outlives its

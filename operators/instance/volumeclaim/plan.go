@@ -27,11 +27,9 @@ func Plan(s *observation.Snapshot, p *planning.Plan, at int) {
 	case IsReplaceable(s, v) && v.Recorded != "":
 		p.Withdraw = append(p.Withdraw, v.Template.Name)
 	case IsReplaceable(s, v):
-		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: v.Claim, Unbound: true, Why: "it has another StorageClass than the spec and was never bound"})
+		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: v.Claim, Unbound: true, Why: "it differs from the spec and was never bound"})
 	default:
-		if body := buildPatch(s, v); body != nil {
-			p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Body: body, Event: "ClaimUpdated", Why: "labels, size or VolumeAttributesClass differ from the spec"})
-		}
+		planChanges(s, v, p)
 	}
 }
 
@@ -45,29 +43,23 @@ func claimTemplate(v observation.Volume) v1alpha1.VolumeClaimTemplate {
 	return out
 }
 
-// buildPatch returns the patch that brings a claim's labels, size and
-// VolumeAttributesClass to the spec, nil if there is nothing to change. A volume
-// never shrinks, but a claim may ask for less again as long as its volume has not
-// grown.
-func buildPatch(s *observation.Snapshot, v observation.Volume) map[string]any {
-	body := map[string]any{}
-	if labels := missingLabels(s, v); len(labels) > 0 {
-		body["metadata"] = map[string]any{"labels": labels}
+// planChanges brings a claim's labels, size and VolumeAttributesClass to the spec. Each is a
+// patch of its own: what Kubernetes refuses of them keeps the claim from no other. A volume
+// never shrinks, but a claim may ask for less again as long as its volume has not grown.
+func planChanges(s *observation.Snapshot, v observation.Volume, p *planning.Plan) {
+	patch := func(what, part string, body map[string]any) {
+		p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Event: "ClaimUpdated", Why: "its " + what + " differs from the spec",
+			Body: planning.WithUID(map[string]any{part: body}, v.Claim.UID)})
 	}
-	spec := map[string]any{}
+	if labels := missingLabels(s, v); len(labels) > 0 {
+		patch("set of labels", "metadata", map[string]any{"labels": labels})
+	}
 	if v.Claim.Status.Phase == corev1.ClaimBound && storage.NeedsResize(v.Claim, v.Template.Storage) {
-		spec["resources"] = map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.Template.Storage.String()}}
+		patch("size", "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.Template.Storage.String()}}})
 	}
 	if class, change := storage.NextAttributesClass(v.Claim, v.Template.VolumeAttributesClassName); change && !v.Classless && !v.Dropped {
-		spec[AttributesField] = class
+		patch("VolumeAttributesClass", "spec", map[string]any{AttributesField: class})
 	}
-	if len(spec) > 0 {
-		body["spec"] = spec
-	}
-	if len(body) == 0 {
-		return nil
-	}
-	return planning.WithUID(body, v.Claim.UID)
 }
 
 // missingLabels are those of a claim that it does not have yet, nil for one that it is

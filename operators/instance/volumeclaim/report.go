@@ -43,10 +43,10 @@ func Status(s *observation.Snapshot, p *planning.Plan) []v1alpha1.VolumeStatus {
 			}
 		}
 		switch {
+		case v.Dropped: // first, because it is known from here
+			status.Change = v1alpha1.ReasonVolumeAttributesUnsupported
 		case isRefusal(v.Refused):
 			status.Change = v.Refused
-		case v.Dropped:
-			status.Change = v1alpha1.ReasonVolumeAttributesUnsupported
 		case v.Classless:
 			status.Change = v1alpha1.ReasonVolumeAttributesClassMissing
 		}

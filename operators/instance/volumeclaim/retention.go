@@ -11,11 +11,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
 	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// List returns the claims that are the Instance's by label and not retired.
+// List returns the claims that are the Instance's by label and not retired, and no copies.
 func List(s *observation.Snapshot) []*corev1.PersistentVolumeClaim {
-	all := slices.Clone(s.Strays)
+	all := slices.DeleteFunc(slices.Clone(s.Strays), func(c *corev1.PersistentVolumeClaim) bool {
+		return names.IsCopiedClaim(c.Name, c.Labels[v1alpha1.LabelVolume], s.Instance.Name)
+	})
 	for _, v := range s.Volumes {
 		all = append(all, v.Claim)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -125,6 +126,39 @@ func TestP3AClaimIsRecreatedOnlyIfItNeverHadAVolume(t *testing.T) {
 	}
 }
 
+// P7: what a claim without a volume asks for may not be changed, as Kubernetes forbids it: a size
+// that no volume has, or a VolumeAttributesClass that the driver does not know, would keep the
+// member from ever starting, also when the user has corrected it.
+func TestP7AClaimThatGetsNoVolumeIsRecreatedAsTheSpecSaysByNow(t *testing.T) {
+	for name, c := range map[string]struct {
+		size, wantedSize   string
+		class, wantedClass *string
+		volume             string
+		want               bool
+	}{
+		"it asks for too much":                           {"100Ti", "100Gi", nil, nil, "", true},
+		"it asks for too little":                         {"10Gi", "20Gi", nil, nil, "", true},
+		"it asks for what the spec says, otherwise said": {"1Ti", "1024Gi", nil, nil, "", false},
+		"the API server has rounded what it asks for":    {"1206241565082m", "1.1234Gi", nil, nil, "", false},
+		"it has a volume":                                {"10Gi", "20Gi", ptr.To("gold"), nil, "pv", false},
+		"it asks for another VolumeAttributesClass":      {"1Gi", "1Gi", ptr.To("gold"), ptr.To("silver"), "", true},
+		"it asks for one, and none is wanted":            {"1Gi", "1Gi", ptr.To("gold"), nil, "", true},
+		"it gets its VolumeAttributesClass later":        {"1Gi", "1Gi", nil, ptr.To("gold"), "", false},
+		"it asks for the one that is wanted":             {"1Gi", "1Gi", ptr.To("gold"), ptr.To("gold"), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pending := claim(func(p *corev1.PersistentVolumeClaim) {
+				p.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(c.size)}
+				p.Spec.StorageClassName, p.Spec.VolumeAttributesClassName, p.Spec.VolumeName = ptr.To("fast"), c.class, c.volume
+			})
+			v := observation.Volume{Claim: pending, Template: v1alpha1.VolumeClaimTemplate{
+				Storage: resource.MustParse(c.wantedSize), StorageClassName: ptr.To("fast"), VolumeAttributesClassName: c.wantedClass,
+			}}
+			assert.Equal(t, c.want, IsReplaceable(&observation.Snapshot{Instance: instance(), Now: clock()}, v))
+		})
+	}
+}
+
 // What becomes of the claim of a deleted Instance.
 const (
 	kept    = "kept"
@@ -196,8 +230,13 @@ func TestP3WhichClaimsGoWithTheirInstance(t *testing.T) {
 		return c
 	}
 	// With room for more, so that appending to it would write into what others read.
+	of := func(volume string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelVolume] = volume }
+	}
 	strays := make([]*corev1.PersistentVolumeClaim, 0, 9)
-	strays = append(strays, named("stray-retired", annotated(v1alpha1.AnnotationRetired, "it left")), named("stray"))
+	strays = append(strays, named("raft-basic-tikv-0", of("raft"), annotated(v1alpha1.AnnotationRetired, "it left")), named("logs-basic-tikv-0", of("logs")),
+		// A user has copied a claim, to keep its data, with all that it says.
+		named("copy-of-tikv-basic-tikv-0", of("tikv")), named("unlabelled-basic-tikv-0"))
 	s := &observation.Snapshot{
 		Instance: instance(),
 		Strays:   strays,
@@ -211,6 +250,6 @@ func TestP3WhichClaimsGoWithTheirInstance(t *testing.T) {
 	for _, c := range List(s) {
 		names = append(names, c.Name)
 	}
-	assert.Equal(t, []string{"stray", "own"}, names)
-	assert.Equal(t, "stray-retired", strays[0].Name, "the snapshot is not changed")
+	assert.Equal(t, []string{"logs-basic-tikv-0", "unlabelled-basic-tikv-0", "own"}, names)
+	assert.Equal(t, "raft-basic-tikv-0", strays[0].Name, "the snapshot is not changed")
 }

@@ -410,7 +410,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 }
 
 // P5: a group that is created again under its name never takes the ID of the cluster that was
-// deleted with the one before: it would wait for that cluster for ever.
+// deleted with the one before: it would wait for that cluster forever.
 func TestPD03WhatADeletedGroupsPDSaidLastIsNotRecorded(t *testing.T) {
 	g := stored()
 	server := pdtest.New(started(t, g, 3).PD)

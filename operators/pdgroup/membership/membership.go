@@ -212,7 +212,7 @@ func firstStartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) 
 // CountExtra returns how many members more than wanted are started because claims of
 // former ones are left: PD may need them for a majority, and they leave it when
 // there is one. So does a member that PD lists and that has lost its Instance when there
-// are enough: it would vote for ever, and never run.
+// are enough: it would vote forever, and never run.
 func CountExtra(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
 	there, back := 0, len(ReturningSlots(g, s))
 	if bootstrap.IsBootstrapped(g, s) {

@@ -55,7 +55,7 @@ func mayStartOtherwise(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 
 // haveStopped reports whether no member's pod runs or is made any more.
 func haveStopped(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return !slices.ContainsFunc(OwnInstances(g, s), func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
+	return !slices.ContainsFunc(OwnInstances(g, s), func(i *v1alpha1.Instance) bool { return !member.IsAtRest(i) })
 }
 
 // HaveBothSchemes reports whether PD lists a URL of either scheme of each member. While PD

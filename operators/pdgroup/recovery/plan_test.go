@@ -71,6 +71,11 @@ func TestTheOthersStopFirstAndKeepTheirClaims(t *testing.T) {
 	s.Instances[2].Generation++
 	next, _ = NextRecord(g, s)
 	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase, "its operator has not seen yet that it is suspended")
+
+	still(&s)
+	s.Instances[2].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPodOfAnotherOwner}}
+	next, _ = NextRecord(g, s)
+	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase, "the PD of an Instance that was deleted by force may run on")
 }
 
 func TestTheSurvivorIsForcedAndThenStartedWithoutTheFlag(t *testing.T) {

@@ -54,7 +54,7 @@ func IsAlone(g *v1alpha1.PDGroup, view pd.View, name string) bool {
 // that has seen that it is suspended, and has no pod, will not have one.
 func FindRunning(g *v1alpha1.PDGroup, instances []*v1alpha1.Instance) string {
 	for _, i := range instances {
-		if i.UID != g.Status.Recovery.Survivor.UID && !member.HasStopped(i) {
+		if i.UID != g.Status.Recovery.Survivor.UID && !member.IsAtRest(i) {
 			return i.Name
 		}
 	}

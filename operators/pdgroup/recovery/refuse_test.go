@@ -124,6 +124,11 @@ func TestNoRecoveryBeginsWhileAClientOfPDRuns(t *testing.T) {
 	deleted := func(i *v1alpha1.Instance) { i.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }
 	rests := func(i *v1alpha1.Instance) { i.Spec.Suspended = true }
 	unseen := func(i *v1alpha1.Instance) { i.Generation++ }
+	// Its predecessor's finalizers were taken away, and the pod of that one runs on.
+	usurped := func(i *v1alpha1.Instance) {
+		rests(i)
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPodOfAnotherOwner}}
+	}
 	tikv, going := suspended(&v1alpha1.TiKVGroup{}), suspended(&v1alpha1.TiKVGroup{})
 	going.GetComponentSpec().Suspended = false
 	going.SetDeletionTimestamp(ptr.To(metav1.NewTime(clock())))
@@ -144,6 +149,7 @@ func TestNoRecoveryBeginsWhileAClientOfPDRuns(t *testing.T) {
 		"an orphaned store":                     {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true)}, words: []string{"pod b-0", patch}},
 		"an orphaned store between two pods":    {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false)}, words: []string{"b-0 of TiKVGroup b may still make its pod", patch}},
 		"an orphaned store that was stopped":    {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, rests)}},
+		"one whose predecessor still runs":      {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, usurped)}, words: []string{"pod b-0 of another owner", "describe instance b-0"}},
 		"one whose operator has not seen it":    {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, rests, unseen)}, words: []string{"may still make its pod", "describe instance b-0"}},
 		"TiDB":                                  {clients: []*v1alpha1.Instance{client("TiDBGroup", "b", true)}, words: []string{"of TiDBGroup b", patch}},
 		"TiFlash behind a store at rest":        {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, rests), client("TiFlashGroup", "f", true)}, words: []string{"Instance f-0 of TiFlashGroup f"}},

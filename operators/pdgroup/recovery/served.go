@@ -39,7 +39,7 @@ func checkServed(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 // FindRunningClient returns the first Instance of those that PD serves whose pod may run or
 // may still be made; nil if there is none.
 func FindRunningClient(instances []*v1alpha1.Instance) *v1alpha1.Instance {
-	at := slices.IndexFunc(instances, func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
+	at := slices.IndexFunc(instances, func(i *v1alpha1.Instance) bool { return !member.IsAtRest(i) })
 	if at < 0 {
 		return nil
 	}
@@ -51,8 +51,11 @@ func FindRunningClient(instances []*v1alpha1.Instance) *v1alpha1.Instance {
 // What neither stops is stopped by hand, which costs no claim.
 func describeRunning(s observation.Snapshot, i *v1alpha1.Instance) string {
 	what := "may still make its pod"
-	if i.Status.PodUID != "" {
+	switch {
+	case i.Status.PodUID != "":
 		what = "still has its pod " + i.Name
+	case member.IsUsurped(i):
+		what = "has a pod " + i.Name + " of another owner"
 	}
 	of := i.Spec.Group
 	owned := slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
