@@ -126,6 +126,15 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
 }
 
+// PD-21: nothing is sent of a file with which no member would start again.
+func TestPD21AQuotedNumberIsRefused(t *testing.T) {
+	g := stored(bootstrapped, configured("[schedule]\nleader-schedule-limit = \"4\"\n"))
+	s := started(t, stored(), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "4"}))
+	o := persisted.New(g, s).CheckConflicts(mustPlan(t, g, s).Config)
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
+	assert.Contains(t, o.Message, `PD does not take schedule.leader-schedule-limit = "4" (it has 4: write it without quotation marks, or no member starts again)`)
+}
+
 // An operator that starts again, or a change of PD's leader, makes nothing of a group at
 // rest whose pods were made with an older file.
 func TestPD21AGroupAtRestStaysSoWhilePDDoesNotAnswer(t *testing.T) {

@@ -39,6 +39,8 @@ type MissingItem struct {
 	Has string
 	// Send is the value in the form in which PD takes it.
 	Send any
+	// Quoted says that the file has text where PD has a number or a truth.
+	Quoted bool
 }
 
 // bootstrapOnly are items of those tables that PD has no call for. They count when a
@@ -114,11 +116,30 @@ func FindMissing(items []Item, shown map[string]string) []MissingItem {
 	var out []MissingItem
 	for _, item := range items {
 		has, ok := shown[item.Key]
-		if send, same := compareItem(item, has, ok); !same {
-			out = append(out, MissingItem{Item: item, Has: has, Send: send})
+		quoted := isQuoted(item.Value, has)
+		if send, same := compareItem(item, has, ok); quoted || !same {
+			out = append(out, MissingItem{Item: item, Has: has, Send: send, Quoted: quoted})
 		}
 	}
 	return out
+}
+
+// isQuoted reports whether an item is text where PD has a number or a truth, which it shows as
+// text. PD may take that while it runs, but does not start with such a file.
+func isQuoted(want any, has string) bool {
+	text, isText := want.(string)
+	var now any
+	if !isText || json.Unmarshal([]byte(has), &now) != nil {
+		return false
+	}
+	switch is := now.(type) {
+	case float64, bool:
+		return true
+	case string:
+		truths := []string{"true", "false"}
+		return slices.Contains(truths, is) && slices.Contains(truths, text)
+	}
+	return false
 }
 
 // compareItem says whether PD shows an item as it is wanted, and how it takes it. PD writes

@@ -69,6 +69,27 @@ func TestPD21MissingItemsAreSentInTheFormatOfPD(t *testing.T) {
 	}
 }
 
+// PD-21: PD does not start with a file that has text where it has a number or a truth, also where it
+// takes the text while it runs, or has what the text says.
+func TestPD21QuotedItemsAreFound(t *testing.T) {
+	for item, quoted := range map[string]bool{
+		"leader-schedule-limit = \"8\"":      true,
+		"leader-schedule-limit = \"4\"":      true,
+		"enable-debug-metrics = \"false\"":   true,
+		"enable-debug-metrics = true":        false,
+		"max-store-down-time = \"1h\"":       false,
+		"low-space-ratio = 0.9":              false,
+		"no-such-item = \"1\"":               false,
+		"leader-schedule-limit = 5":          false,
+		"low-space-ratio = \"0.8\"":          true,
+		"enable-debug-metrics = \"perhaps\"": false,
+	} {
+		lacks := persisted.FindMissing(persisted.ParseItems("[schedule]\n"+item), shown())
+		require.Len(t, lacks, 1, item)
+		assert.Equal(t, quoted, lacks[0].Quoted, item)
+	}
+}
+
 // PD-21.
 func TestPD21StoredItemsRestartNoMember(t *testing.T) {
 	const base = "initial-cluster-token = \"u\"\nlease = 3\n[schedule]\nleader-schedule-limit = 4\n"
