@@ -27,9 +27,20 @@ const (
 	Duration Kind = "duration"
 )
 
-// scalar returns the text by which a member is told a value; empty if no item has
-// such a value: a list, a table, a time.
+// scalar returns the text by which a member is told a value; empty if the item has no
+// such value: a list, a table, a time, or a number or a truth in quotation marks. A member may
+// take that while it runs, and does not start with a file that has it.
 func (k Kind) scalar(value leaf) string {
+	switch k {
+	case Number:
+		if value.kind == "string" || value.kind == "bool" {
+			return ""
+		}
+	case Bool:
+		if value.kind != "bool" {
+			return ""
+		}
+	}
 	switch value.kind {
 	case "string", "int64", "bool":
 		return value.text

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
 )
 
 // steps lets a group go some steps on its way.
@@ -107,4 +108,23 @@ func TestAMemberIsNotSentAnItemTwice(t *testing.T) {
 	p.converge()
 	assert.Empty(t, p.stopped)
 	assert.Equal(t, 2, p.posts, "each of the two once")
+}
+
+// DB-05, KV-25: a member may take a number or a truth as text while it runs. It does not start with
+// a file that has it so, and what is given online is not found out before its next start.
+func TestTextIsNotGivenForANumberOrATruth(t *testing.T) {
+	items := settings.Table{File: file, Items: []settings.Item{{Key: "n", Kind: settings.Number}, {Key: "b", Kind: settings.Bool}, {Key: "s", Kind: settings.Size}}}
+	for wanted, why := range map[string]string{
+		"n = 2":        "",
+		"n = 0.5":      "",
+		"n = \"2\"":    "n is not a number",
+		"n = true":     "n is not a number",
+		"b = true":     "",
+		"b = \"true\"": "b is not a true or false",
+		"b = 1":        "b is not a true or false",
+		"s = \"1MB\"":  "",
+		"s = 1024":     "",
+	} {
+		assert.Equal(t, why, items.AppliesOnline(map[string]string{file: ""}, map[string]string{file: wanted}).Reason(), wanted)
+	}
 }
