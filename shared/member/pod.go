@@ -2,9 +2,11 @@ package member
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -66,6 +68,17 @@ func IsStopping(i *v1alpha1.Instance) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonPodTerminating, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodFailed,
 	}, OutcomeOf(i).Reason)
+}
+
+// longestGrace is the longest grace of a component's pods whose spec names none: that of TiKV.
+const longestGrace = 120
+
+// IsStopOverdue reports whether the pod of an Instance has been stopping for a minute longer than its
+// grace: where the kubelet has ended, containers run on until the node is back.
+func IsStopOverdue(i *v1alpha1.Instance, g v1alpha1.Group, now time.Time) bool {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	grace := time.Duration(ptr.Deref(g.GetComponentSpec().TerminationGracePeriodSeconds, longestGrace)) * time.Second
+	return pod != nil && pod.Reason == v1alpha1.ReasonPodTerminating && now.Sub(pod.LastTransitionTime.Time) > grace+time.Minute
 }
 
 // IsBroken reports whether the kubelet says that the member's process does not

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -64,20 +63,11 @@ func PodCanStop(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	switch {
 	case member.IsUnreachable(i):
 		return verdict.Refusef("its node does not answer, and does not stop its pod: kubectl get node %s", i.Status.NodeName)
-	case stopping && m.Store != nil && (m.Store.IsUnreachable() || c.Snapshot.Now.Sub(pod.LastTransitionTime.Time) > stopTimeout(c)):
+	case stopping && m.Store != nil && (m.Store.IsUnreachable() || member.IsStopOverdue(i, c.Group, c.Snapshot.Now)):
 		return verdict.Refusef("its pod is being stopped already: kubectl -n %s describe instance %s", i.Namespace, i.Name)
 	}
 	return verdict.Allow()
 }
-
-// stopTimeout is how long a pod may take to stop: its grace, or the longest that stores have where the
-// spec names none, and a minute for the kubelet.
-func stopTimeout(c storestate.State) time.Duration {
-	return time.Duration(ptr.Deref(c.Group.GetComponentSpec().TerminationGracePeriodSeconds, defaultGraceSeconds))*time.Second + time.Minute
-}
-
-// defaultGraceSeconds is the grace of TiKV's pods.
-const defaultGraceSeconds = 120
 
 // IsTrusted says whether PD and a member's store are known. If not, nothing is done to it whatever
 // a user says.

@@ -74,7 +74,9 @@ func joining(s observation.Snapshot) observation.Snapshot {
 // P1, PD-08: of those that vote afterwards a majority is healthy without the member.
 func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 	unreachable := observation.Snapshot{Now: clock(), Instances: seen(3).Instances, PD: pd.View{Err: errors.New("connection refused")}}
-	stranger, cutOff := seen(3), seen(3)
+	stranger, cutOff, overdue := seen(3), seen(3), seen(3)
+	overdue.Instances[2].Status.Conditions = nil
+	condition(overdue.Instances[2], v1alpha1.ConditionPodReady, false, v1alpha1.ReasonPodTerminating, 4*time.Minute)
 	cutOff.Instances[2].Status.Conditions = nil
 	condition(cutOff.Instances[2], v1alpha1.ConditionPodReady, false, v1alpha1.ReasonNodeUnreachable, time.Minute)
 	stranger.PD.ClusterID = "74"
@@ -101,6 +103,7 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 		"no member restarts while PD does not answer":    {unreachable, member.Restart, 2, "connection refused"},
 		"nor by what another cluster's PD says":          {stranger, member.Restart, 2, "another cluster's PD answers"},
 		"nor one that would not stop and keep the Lease": {cutOff, member.Restart, 2, "its node does not answer"},
+		"nor one whose kubelet has ended":                {overdue, member.Restart, 2, "its pod is being stopped already"},
 		"which may leave":                                {cutOff, member.Remove, 2, ""},
 		"nor without a quorum":                           {seen(3, 1, 2), member.Restart, 1, "PD has no quorum"},
 	} {
