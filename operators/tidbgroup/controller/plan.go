@@ -132,7 +132,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 
 // mayBeginSQL says whether SQL may begin to run.
 func (p *groupPlan) mayBeginSQL(g *v1alpha1.TiDBGroup, s snapshot) verdict.Verdict {
-	other := upgrade.FindOngoing(s.Groups, g.Name)
+	other := upgrade.FindOngoing(s.Groups, s.Siblings, g.Name)
 	switch {
 	case g.DeletionTimestamp != nil:
 		return verdict.Refuse("the group is being deleted")
@@ -181,7 +181,7 @@ func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 			return
 		}
 	}
-	if told == nil || !p.isRolledOut(s) || len(hosts) == 0 || upgrade.FindOngoing(s.Groups, g.Name) != "" {
+	if told == nil || !p.isRolledOut(s) || len(hosts) == 0 || upgrade.FindOngoing(s.Groups, s.Siblings, g.Name) != "" {
 		return
 	}
 	if answer := p.planOrder(g, s, statusport.Finish, hosts); answer.Kind != step.KindDone {

@@ -29,8 +29,9 @@ type scene struct {
 	told   []statusport.Verb
 	refuse error
 	answer statusport.Answer
-	// others are TiDBGroups of the same PDGroup.
-	others []v1alpha1.Group
+	// others are TiDBGroups of the same PDGroup, siblings their Instances.
+	others   []v1alpha1.Group
+	siblings []*v1alpha1.Instance
 }
 
 func play(t assert.TestingT, changes ...func(*v1alpha1.TiDBGroup)) *scene {
@@ -56,7 +57,7 @@ func (s *scene) version(v string) { s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.
 func (s *scene) step(seen observation.Snapshot) groupPlan {
 	known := open()
 	seen.PDGroup, seen.TiKVGroups = known.PDGroup, known.TiKVGroups
-	seen.Groups = append(seen.Groups, s.others...)
+	seen.Groups, seen.Siblings = append(seen.Groups, s.others...), append(seen.Siblings, s.siblings...)
 	p, err := makePlan(s.own, snapshot{Snapshot: seen, Answer: s.answer})
 	assert.NoError(s.t, err)
 	s.ExecutePlan(seen, p.Plan)
