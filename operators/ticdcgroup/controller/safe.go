@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/ticdcgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -40,5 +42,14 @@ func (c captures) Rank(d component.Disruption) int {
 	return rank
 }
 
-// MaxConcurrentRemovals implements component.Component: TiCDC drains one capture at a time.
-func (captures) MaxConcurrentRemovals() int { return 1 }
+// MaxConcurrentRemovals implements component.Component: TiCDC drains one capture at a time. One
+// that was let go is no candidate any more, and its pod drains it until that has stopped. What is
+// on a node that does not answer may never stop.
+func (c captures) MaxConcurrentRemovals() int {
+	if slices.ContainsFunc(c.Seen, func(i *v1alpha1.Instance) bool {
+		return i.DeletionTimestamp != nil && !member.HasMemberFinalizer(i) && i.Status.PodUID != "" && !member.IsUnreachable(i)
+	}) {
+		return 0
+	}
+	return 1
+}
