@@ -477,3 +477,27 @@ func (s *scene) any(t *rapid.T) string {
 func (s *scene) shuffled(t *rapid.T) []string {
 	return rapid.Permutation(s.Names()).Draw(t, "order")
 }
+
+// A server may drain for as long as spec.shutdown says, which is no time to wait for another.
+func TestDB04AServerIsAddedWhileOneThatLeavesStillDrains(t *testing.T) {
+	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	move := func() {
+		s.Now = s.Now.Add(10 * time.Second)
+		seen := s.Snapshot()
+		p := s.step(seen)
+		for _, m := range reportMembers(s.own, snapshot{Snapshot: seen}, p, s.Now) {
+			s.WriteMemberStatus(m)
+		}
+		s.AdvanceIn(slices.DeleteFunc(s.Names(), func(name string) bool { return name == "basic-tidb-2" }))
+	}
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(2)) })
+	for range 10 {
+		move()
+	}
+	require.NotEmpty(t, s.Pod("basic-tidb-2").UID, "it drains")
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	for range 3 {
+		move()
+	}
+	assert.Contains(t, s.Names(), "basic-tidb-3")
+}
