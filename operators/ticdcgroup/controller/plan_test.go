@@ -202,6 +202,23 @@ func TestCDC01AScaleInWaitsForACaptureThatStillHandsOver(t *testing.T) {
 	assert.Equal(t, []string{"basic-ticdc-0"}, s.Names())
 }
 
+func TestCDC01ARestartWaitsForACaptureThatStillHandsOver(t *testing.T) {
+	s := running(t)
+	var stopped []string
+	s.OnStop = func(p grouptest.Pod, _ int) { stopped = append(stopped, p.Name) }
+	s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Replicas, g.Spec.Version = ptr.To[int32](2), "v8.5.8" })
+	var last step.Outcome
+	for range 20 {
+		s.Now = s.Now.Add(10 * time.Second)
+		last = s.step().Outcome
+		s.AdvanceIn([]string{"basic-ticdc-0", "basic-ticdc-1"})
+	}
+	assert.Empty(t, stopped)
+	assert.Contains(t, last.Message, "Instance basic-ticdc-2 hands over and leaves first: kubectl -n shop get pods")
+	s.converge()
+	assert.ElementsMatch(t, []string{"basic-ticdc-2", "basic-ticdc-1", "basic-ticdc-0"}, stopped)
+}
+
 // It may never stop, and hands over nothing that it could be waited for.
 func TestCDC01AScaleInDoesNotWaitForALostCapture(t *testing.T) {
 	lost := &v1alpha1.Instance{}
