@@ -62,6 +62,18 @@ func unreported(name string, since time.Duration) *v1alpha1.Instance {
 	return &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(clock().Add(-since))}}
 }
 
+// resumed was suspended, and has not served since a while after that.
+func resumed(i *v1alpha1.Instance, since time.Duration) *v1alpha1.Instance {
+	i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(clock().Add(-since))})
+	return i
+}
+
+// stopped is still suspended, or its operator has not seen yet that it is not.
+func stopped(i *v1alpha1.Instance) *v1alpha1.Instance {
+	i.Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
+	return i
+}
+
 func TestDB06ServersThatDoNotServeForLongAreMissed(t *testing.T) {
 	most := func(n int32) func(*v1alpha1.TiDBGroup) {
 		return func(g *v1alpha1.TiDBGroup) { g.Spec.Failover.Max = n }
@@ -89,6 +101,11 @@ func TestDB06ServersThatDoNotServeForLongAreMissed(t *testing.T) {
 		"not the one that has":                        {group(), []*v1alpha1.Instance{missed(serves("a", after)), serves("b", 0)}, nil, 0, false},
 		"none, if failover is off":                    {group(off), []*v1alpha1.Instance{fails("a", time.Hour)}, nil, 0, false},
 		"none of a group that is suspended":           {group(suspended), []*v1alpha1.Instance{fails("a", time.Hour)}, nil, 0, false},
+		"none that was resumed just now":              {group(), []*v1alpha1.Instance{resumed(fails("a", time.Hour), time.Minute), serves("b", 0)}, nil, 4 * time.Minute, false},
+		"none that is resumed at the moment":          {group(), []*v1alpha1.Instance{stopped(fails("a", time.Hour)), serves("b", 0)}, nil, 0, false},
+		"one that was resumed a while ago":            {group(), []*v1alpha1.Instance{resumed(fails("a", time.Hour), after), serves("b", 0)}, []string{"a"}, 0, false},
+		"one that failed before it is up to date":     {group(), []*v1alpha1.Instance{resumed(fails("a", after), time.Hour), serves("b", 0)}, []string{"a"}, 0, false},
+		"not the one that serves and is changed":      {group(), []*v1alpha1.Instance{resumed(missed(serves("a", after)), time.Second), serves("b", 0)}, nil, 0, false},
 		"the next one to be missed sets when to look": {group(most(2)), []*v1alpha1.Instance{fails("a", time.Minute), fails("b", 3*time.Minute)}, nil, 2 * time.Minute, false},
 		"no more once as many are missed as may be":   {group(), []*v1alpha1.Instance{fails("a", after), fails("b", time.Minute)}, []string{"a"}, 0, false},
 	} {
