@@ -67,6 +67,27 @@ func WasReady(i *v1alpha1.Instance) bool {
 	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady)
 }
 
+// ReadyOrNotSince returns since when an Instance is Ready, or is to be and is not. While it was
+// suspended it was not Ready either, and was what its spec asks for.
+func ReadyOrNotSince(i *v1alpha1.Instance) time.Time {
+	since := i.CreationTimestamp.Time
+	ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil {
+		since = ready.LastTransitionTime.Time
+	}
+	changed := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+	if ready != nil && ready.Status != metav1.ConditionTrue && changed != nil && changed.Status == metav1.ConditionFalse && changed.LastTransitionTime.After(since) {
+		return changed.LastTransitionTime.Time
+	}
+	return since
+}
+
+// IsSuspended reports whether an Instance says that it is suspended: it may be resumed by now.
+func IsSuspended(i *v1alpha1.Instance) bool {
+	ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason == v1alpha1.ReasonSuspended
+}
+
 // IsReady reports whether an Instance is Ready at its current generation.
 func IsReady(i *v1alpha1.Instance) bool {
 	c := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)

@@ -82,8 +82,8 @@ func StartTimeLeft(s observation.Snapshot, i *v1alpha1.Instance) time.Duration {
 		return 0
 	}
 	since := i.CreationTimestamp.Time
-	if ready := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady); ready != nil {
-		since = ready.LastTransitionTime.Time
+	if gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady) != nil {
+		since = member.ReadyOrNotSince(i)
 	}
 	return startTimeout - s.Now.Sub(since)
 }

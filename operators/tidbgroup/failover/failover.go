@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -54,14 +51,10 @@ func FindMissing(g *v1alpha1.TiDBGroup, s observation.Snapshot) Missing {
 		if serves && !before || out.Count >= f.Max {
 			continue
 		}
-		since := servingSince(i)
-		if !serves {
-			var suspended bool
-			if since, suspended = failingSince(i); suspended {
-				continue
-			}
+		if member.IsSuspended(i) {
+			continue
 		}
-		left := f.After.Duration - s.Now.Sub(since)
+		left := f.After.Duration - s.Now.Sub(member.ReadyOrNotSince(i))
 		if serves && left <= 0 {
 			continue
 		}
@@ -77,28 +70,6 @@ func FindMissing(g *v1alpha1.TiDBGroup, s observation.Snapshot) Missing {
 		}
 	}
 	return out
-}
-
-// servingSince returns since when a server serves, or does not.
-func servingSince(i *v1alpha1.Instance) time.Time {
-	if ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		return ready.LastTransitionTime.Time
-	}
-	return i.CreationTimestamp.Time
-}
-
-// failingSince returns since when a server that does not serve is to, or that it is suspended, as
-// far as is known. While it was, it was not to serve, and was what its spec asks for.
-func failingSince(i *v1alpha1.Instance) (since time.Time, suspended bool) {
-	since = servingSince(i)
-	if ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonSuspended {
-		return since, true
-	}
-	changed := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
-	if changed != nil && changed.Status == metav1.ConditionFalse && changed.LastTransitionTime.After(since) {
-		since = changed.LastTransitionTime.Time
-	}
-	return since, false
 }
 
 // Mark writes on the servers that are stood in for that they are.
