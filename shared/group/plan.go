@@ -173,7 +173,7 @@ func groupOutcome(in planning.Inputs, stops disruption.Result, creating string) 
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, member.WaitDeadline, reason, message)
 	}
-	if creating != "" && !in.Rendering.Gate.Open {
+	if (creating != "" || isResuming(in)) && !in.Rendering.Gate.Open {
 		return wait("PDGroup", in.Rendering.GateReason, in.Rendering.Gate.Message)
 	}
 	if o := notReadyOutcome(in, stops); o.Kind != step.KindDone {
@@ -186,6 +186,13 @@ func groupOutcome(in planning.Inputs, stops disruption.Result, creating string) 
 		return wait(in.Group.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render pods or Services differently, and leaves them as they are until the spec changes: "+in.Target.NewRendering)
 	}
 	return step.Done()
+}
+
+// isResuming reports whether Instances of a group that is not suspended any more still are.
+func isResuming(in planning.Inputs) bool {
+	return !in.Group.GetComponentSpec().Suspended && slices.ContainsFunc(in.Snapshot.Instances, func(i *v1alpha1.Instance) bool {
+		return workload.IsOwned(in.Group, i) && i.Spec.Suspended && !i.Spec.Retire && i.DeletionTimestamp == nil
+	})
 }
 
 // notReadyOutcome is the most specific reason of an Instance that is not Ready. How far a

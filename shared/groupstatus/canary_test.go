@@ -76,3 +76,20 @@ func TestTheCurrentRevisionIgnoresAMemberThatHasLeft(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotNil(t, old, "where all have left, a roll that is put off is still that")
 }
+
+// P7: nor is it what the last one is only about to get: it may never serve with it.
+func TestTheCurrentRevisionWaitsForAMemberThatHasNotSeenItsSpec(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Status.CurrentRevision, g.Status.Version, g.Spec.Version = "old", "v8.5.7", "v8.5.8"
+	i := instancetest.Instance(0, "a")
+	i.Spec.Revision, i.Generation = "new", 2
+	i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	now := func() v1alpha1.GroupStatus {
+		return Report(g, observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, planning.Plan{Target: revision.Target{Hash: "new"}}, Work{Acted: step.Done(), Serving: true}, conditions.New(nil, 1, time.Unix(1800000000, 0)))
+	}
+	assert.Equal(t, "old", now().CurrentRevision)
+	assert.Equal(t, "v8.5.7", now().Version)
+	i.Status.Conditions[0].ObservedGeneration = 2
+	assert.Equal(t, "new", now().CurrentRevision)
+	assert.Equal(t, "v8.5.8", now().Version)
+}

@@ -64,9 +64,12 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 	if status.UpdateRevision == "" {
 		status.UpdateRevision = before.UpdateRevision
 	}
-	// One that is deleted to be restarted counts, as it comes back.
-	older := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return !member.HasLeft(i) && i.Spec.Revision != plan.Target.Hash })
-	if plan.Target.Hash != "" && counts.Exist > 0 && !older && counts.Ready == counts.Exist {
+	// One that is deleted to be restarted counts, as it comes back. One that has just got the
+	// revision was Ready with another.
+	older := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		return !member.HasLeft(i) && i.Spec.Revision != plan.Target.Hash || i.DeletionTimestamp == nil && !member.IsReady(i)
+	})
+	if plan.Target.Hash != "" && counts.Exist > 0 && !older {
 		status.CurrentRevision = plan.Target.Hash
 		status.Version = spec.Version
 	}

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,4 +57,24 @@ func TestACanaryOnAnUnreachableNodeIsUndone(t *testing.T) {
 	assert.Equal(t, step.KindDone, HoldForStart(g, s, r, d, "old").Kind)
 	i.Spec.Revision = "old"
 	assert.Equal(t, v1alpha1.ReasonUpdateHeld, HoldForStart(g, s, r, d, "new").Reason)
+}
+
+// A member that was suspended starts only now: Ready is False since it was resumed.
+func TestAMemberThatWasResumedIsLeftAloneWhileItStarts(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.Disruption, g.Status.CurrentRevision = &v1alpha1.Disruption{Paused: true}, "old"
+	i := instancetest.Instance(0, "a")
+	i.Spec.Revision, i.CreationTimestamp = "old", ago(24*time.Hour)
+	i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSuspended, LastTransitionTime: ago(time.Hour)}}
+	s, r, d := observation.Snapshot{Now: now, Instances: []*v1alpha1.Instance{i}}, component.Rendering{RollGate: gate.Result{Open: true}}, component.Disruption{Instance: i, Verb: member.Restart}
+	assert.Equal(t, startTimeout, HoldForStart(g, s, r, d, "new").After, "its operator has not seen it yet")
+	ready := &i.Status.Conditions[0]
+	ready.Reason, ready.LastTransitionTime = v1alpha1.ReasonPodNotReady, ago(10*time.Second)
+	hold := HoldForStart(g, s, r, d, "new")
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, hold.Reason)
+	assert.Equal(t, startTimeout-10*time.Second, hold.After)
+	ready.LastTransitionTime = ago(startTimeout)
+	assert.Equal(t, step.KindDone, HoldForStart(g, s, r, d, "new").Kind)
 }

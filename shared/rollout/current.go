@@ -78,7 +78,10 @@ func HoldForStart(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 // StartTimeLeft is how much longer a member that starts is left alone; 0 or less if it is
 // not, or if it has a reason not to serve.
 func StartTimeLeft(s observation.Snapshot, i *v1alpha1.Instance) time.Duration {
-	if member.Specificity(member.OutcomeOf(i)) > member.SpecificityOfStarting {
+	switch {
+	case member.IsStoppedOnPurpose(i):
+		return startTimeout // it was just resumed
+	case member.Specificity(member.OutcomeOf(i)) > member.SpecificityOfStarting:
 		return 0
 	}
 	since := i.CreationTimestamp.Time

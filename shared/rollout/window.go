@@ -36,8 +36,11 @@ func CheckUserHolds(g v1alpha1.Group, s observation.Snapshot, r component.Render
 		return hold("%s is %d: raise or remove it to go on: %s", edit.SharedField("disruption.updateAtMost"), *wishes.UpdateAtMost, edit.Edit())
 	case len(wishes.Windows) > 0:
 		opens, open := nextWindow(wishes.Windows, s.Now)
-		if open {
+		switch {
+		case open:
 			return step.Done()
+		case opens.IsZero():
+			return hold("no maintenance window ever opens: correct %s: %s", edit.SharedField("disruption.windows"), edit.Edit())
 		}
 		// The time of day is in the message, never how long it still takes.
 		o := hold("the next maintenance window opens at %s", opens.UTC().Format(time.RFC3339))
@@ -75,7 +78,8 @@ func parseSchedule(w v1alpha1.MaintenanceWindow) (cron.Schedule, error) {
 }
 
 // nextWindow reports whether a window is open at a time, and when the next one
-// opens if none is. Windows that cannot be read never open.
+// opens if none is: zero if none ever does, such as on 30 February. Windows that cannot be read
+// never open.
 func nextWindow(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Time, bool) {
 	next := time.Time{}
 	for _, w := range windows {
@@ -91,9 +95,6 @@ func nextWindow(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Time,
 		if opens := s.Next(now); !opens.IsZero() && (next.IsZero() || opens.Before(next)) {
 			next = opens
 		}
-	}
-	if next.IsZero() {
-		next = now.Add(time.Hour)
 	}
 	return next, false
 }

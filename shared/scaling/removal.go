@@ -43,6 +43,10 @@ func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering
 	}
 	for _, i := range leaving {
 		if len(out.Candidates) >= r.Component.MaxConcurrentRemovals() && !i.Spec.Retire {
+			if len(out.Candidates) == 0 { // else that one says how far it is
+				out.Waiting = step.Worst(out.Waiting, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDraining,
+					fmt.Sprintf("Instance %s (%s) leaves when the pod of the one before it has stopped: kubectl -n %s get pods", i.Name, why, i.Namespace)))
+			}
 			break
 		}
 		addCandidate(&out, g, s, r, component.Disruption{Instance: i, Verb: member.Remove, Why: cmp.Or(member.ReplacementReason(g, i).Text(), why), Revision: revision})

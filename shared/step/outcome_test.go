@@ -27,6 +27,10 @@ func TestTheMostPressingOutcomeWins(t *testing.T) {
 	assert.Equal(t, wait.Source, got.Source)
 	assert.Equal(t, time.Second, got.After)
 	assert.Equal(t, after, step.Worst(step.Done(), after))
+	later := step.RetryAfter(time.Minute, "RestartPending", "in a while")
+	got = step.Worst(later, after)
+	assert.Equal(t, later.Reason, got.Reason, "the first among equals")
+	assert.Equal(t, time.Second, got.After)
 }
 
 func TestEveryWaitHasADeadline(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/stateless"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -173,4 +174,61 @@ func TestCDC01AScaleInRemovesOneCaptureAtATime(t *testing.T) {
 		assert.LessOrEqual(t, before-len(s.Names()), 1)
 	}
 	assert.Equal(t, []string{"basic-ticdc-0"}, s.Names())
+}
+
+// The pod of one that was let go hands over for as long as spec.drainSeconds says.
+func TestCDC01AScaleInWaitsForACaptureThatStillHandsOver(t *testing.T) {
+	s := running(t)
+	s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Replicas = ptr.To[int32](1) })
+	leaving := func() (out []string) {
+		for _, i := range s.Instances() {
+			if i.DeletionTimestamp != nil || i.Spec.Retire {
+				out = append(out, i.Name)
+			}
+		}
+		return out
+	}
+	var last step.Outcome
+	for range 20 {
+		s.Now = s.Now.Add(10 * time.Second)
+		last = s.step().Outcome
+		s.AdvanceIn(slices.DeleteFunc(s.Names(), func(name string) bool { return slices.Contains(leaving(), name) }))
+		require.LessOrEqual(t, len(leaving()), 1)
+	}
+	assert.Equal(t, []string{"basic-ticdc-2"}, leaving())
+	assert.Equal(t, v1alpha1.ReasonDraining, last.Reason)
+	assert.Equal(t, "Instance basic-ticdc-1 (spec.replicas is 1) leaves when the pod of the one before it has stopped: kubectl -n shop get pods", last.Message)
+	s.converge()
+	assert.Equal(t, []string{"basic-ticdc-0"}, s.Names())
+}
+
+func TestCDC01ARestartWaitsForACaptureThatStillHandsOver(t *testing.T) {
+	s := running(t)
+	var stopped []string
+	s.OnStop = func(p grouptest.Pod, _ int) { stopped = append(stopped, p.Name) }
+	s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Replicas, g.Spec.Version = ptr.To[int32](2), "v8.5.8" })
+	var last step.Outcome
+	for range 20 {
+		s.Now = s.Now.Add(10 * time.Second)
+		last = s.step().Outcome
+		s.AdvanceIn([]string{"basic-ticdc-0", "basic-ticdc-1"})
+	}
+	assert.Empty(t, stopped)
+	assert.Contains(t, last.Message, "Instance basic-ticdc-2 hands over and leaves first: kubectl -n shop get pods")
+	s.converge()
+	assert.ElementsMatch(t, []string{"basic-ticdc-2", "basic-ticdc-1", "basic-ticdc-0"}, stopped)
+}
+
+// It may never stop, and hands over nothing that it could be waited for.
+func TestCDC01AScaleInDoesNotWaitForALostCapture(t *testing.T) {
+	lost := &v1alpha1.Instance{}
+	lost.DeletionTimestamp, lost.Status.PodUID = &metav1.Time{Time: clock()}, "pod"
+	c := captures{Members: stateless.Members{Seen: []*v1alpha1.Instance{lost}}}
+	assert.Equal(t, 0, c.MaxConcurrentRemovals())
+	lost.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeUnreachable}}
+	assert.Equal(t, 1, c.MaxConcurrentRemovals())
+	lost.Status.Conditions, lost.Status.PodUID = nil, ""
+	assert.Equal(t, 1, c.MaxConcurrentRemovals())
+	lost.Status.PodUID, lost.Finalizers = "pod", []string{v1alpha1.FinalizerMember}
+	assert.Equal(t, 1, c.MaxConcurrentRemovals(), "it is counted as one that leaves")
 }

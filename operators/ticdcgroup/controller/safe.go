@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/ticdcgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -8,6 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/stateless"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // captures answers what the planner asks about the captures of a group. They are stopped
@@ -40,5 +43,30 @@ func (c captures) Rank(d component.Disruption) int {
 	return rank
 }
 
-// MaxConcurrentRemovals implements component.Component: TiCDC drains one capture at a time.
-func (captures) MaxConcurrentRemovals() int { return 1 }
+// Allows implements component.Component: a capture is not restarted while another one leaves and
+// hands over.
+func (c captures) Allows(d component.Disruption) verdict.Verdict {
+	for _, i := range c.Seen {
+		if i.Name != d.Instance.Name && (i.Spec.Retire || i.DeletionTimestamp != nil) && mayHandOver(i) {
+			return verdict.Refusef("Instance %s hands over and leaves first: kubectl -n %s get pods", i.Name, i.Namespace)
+		}
+	}
+	return c.Members.Allows(d)
+}
+
+// MaxConcurrentRemovals implements component.Component: TiCDC drains one capture at a time. One
+// that was let go is no candidate any more, and its pod drains it until that has stopped.
+func (c captures) MaxConcurrentRemovals() int {
+	if slices.ContainsFunc(c.Seen, func(i *v1alpha1.Instance) bool {
+		return i.DeletionTimestamp != nil && !member.HasMemberFinalizer(i) && mayHandOver(i)
+	}) {
+		return 0
+	}
+	return 1
+}
+
+// mayHandOver reports whether there is a pod that hands over what its capture has when it
+// stops. On a node that does not answer it may never stop.
+func mayHandOver(i *v1alpha1.Instance) bool {
+	return i.Status.PodUID != "" && !member.IsUnreachable(i)
+}

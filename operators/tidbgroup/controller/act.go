@@ -119,7 +119,7 @@ func (r *steps) sendOrder(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot
 		if err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("list TiDBGroups of PDGroup %s: %w", g.PDGroupName(), err))
 		}
-		if upgrade.FindOngoing(others, g.Name) != "" {
+		if upgrade.FindOngoing(others, s.Siblings, g.Name) != "" {
 			return step.Done()
 		}
 	}

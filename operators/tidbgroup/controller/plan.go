@@ -74,12 +74,18 @@ func hasServed(g *v1alpha1.TiDBGroup, s snapshot) bool {
 	})
 }
 
+// isResuming reports whether servers of a group that is not suspended any more still are: they
+// start when what they need is Ready, or they would crash until then.
+func isResuming(g *v1alpha1.TiDBGroup, s snapshot) bool {
+	return !g.Spec.Suspended && slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Spec.Suspended && i.DeletionTimestamp == nil })
+}
+
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPlan, error) {
 	open := gate.CheckDependencies(g, s.PDGroup, s.TiKVGroups)
 	missing := failover.FindMissing(g, s.Snapshot)
 	r.Gate, r.GateReason = open.Result, open.Reason
-	if s.PDGroup != nil && hasServed(g, s) {
+	if s.PDGroup != nil && hasServed(g, s) && !isResuming(g, s) {
 		// Servers that are added to a database that works, or will again, need no other
 		// group to be whole: one store of many that is not may be why they are wanted.
 		r.Gate = gate.Result{Open: true}
@@ -132,7 +138,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 
 // mayBeginSQL says whether SQL may begin to run.
 func (p *groupPlan) mayBeginSQL(g *v1alpha1.TiDBGroup, s snapshot) verdict.Verdict {
-	other := upgrade.FindOngoing(s.Groups, g.Name)
+	other := upgrade.FindOngoing(s.Groups, s.Siblings, g.Name)
 	switch {
 	case g.DeletionTimestamp != nil:
 		return verdict.Refuse("the group is being deleted")
@@ -181,7 +187,7 @@ func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 			return
 		}
 	}
-	if told == nil || !p.isRolledOut(s) || len(hosts) == 0 || upgrade.FindOngoing(s.Groups, g.Name) != "" {
+	if told == nil || !p.isRolledOut(s) || len(hosts) == 0 || upgrade.FindOngoing(s.Groups, s.Siblings, g.Name) != "" {
 		return
 	}
 	if answer := p.planOrder(g, s, statusport.Finish, hosts); answer.Kind != step.KindDone {

@@ -183,6 +183,32 @@ func TestDB02AClusterThatHasServedGetsServersRegardlessOfTiKV(t *testing.T) {
 	assert.Empty(t, mustPlan(t, stored(served), s).Instances, "there is no PD to start with")
 }
 
+// docs/tasks/suspend.md: a server that starts before its stores only crashes, again and again.
+func TestDB02AResumedClusterStartsItsServersAfterTiKV(t *testing.T) {
+	s := running(t)
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = true })
+	s.converge()
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = false })
+	suspended := func(seen snapshot) (out []bool) {
+		p := mustPlan(t, s.own, seen)
+		for _, c := range p.Instances {
+			out = append(out, c.Desired.Spec.Suspended)
+		}
+		return out
+	}
+	seen := open()
+	known := s.Snapshot()
+	seen.Now, seen.Instances, seen.Revisions, seen.ConfigMaps = known.Now, known.Instances, known.Revisions, known.ConfigMaps
+	assert.Equal(t, []bool{false, false}, suspended(seen))
+	seen.TiKVGroups[0].Status.Conditions = nil
+	assert.Equal(t, []bool{true, true}, suspended(seen))
+	assert.Equal(t, v1alpha1.ReasonWaitingForTiKVGroup, mustPlan(t, s.own, seen).Outcome.Reason, "and not that the user has to resume it")
+	for _, i := range seen.Instances {
+		i.Spec.Suspended = false
+	}
+	assert.Equal(t, []bool{false, false}, suspended(seen), "those that run are not stopped")
+}
+
 func TestDB09MissingSQLIsLookedForAgain(t *testing.T) {
 	s := open()
 	s.BootstrapSQL = "spec.bootstrapSQL.name: ConfigMap sql does not exist"

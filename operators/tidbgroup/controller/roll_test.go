@@ -29,8 +29,9 @@ type scene struct {
 	told   []statusport.Verb
 	refuse error
 	answer statusport.Answer
-	// others are TiDBGroups of the same PDGroup.
-	others []v1alpha1.Group
+	// others are TiDBGroups of the same PDGroup, siblings their Instances.
+	others   []v1alpha1.Group
+	siblings []*v1alpha1.Instance
 }
 
 func play(t assert.TestingT, changes ...func(*v1alpha1.TiDBGroup)) *scene {
@@ -56,7 +57,7 @@ func (s *scene) version(v string) { s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.
 func (s *scene) step(seen observation.Snapshot) groupPlan {
 	known := open()
 	seen.PDGroup, seen.TiKVGroups = known.PDGroup, known.TiKVGroups
-	seen.Groups = append(seen.Groups, s.others...)
+	seen.Groups, seen.Siblings = append(seen.Groups, s.others...), append(seen.Siblings, s.siblings...)
 	p, err := makePlan(s.own, snapshot{Snapshot: seen, Answer: s.answer})
 	assert.NoError(s.t, err)
 	s.ExecutePlan(seen, p.Plan)
@@ -475,4 +476,28 @@ func (s *scene) any(t *rapid.T) string {
 // shuffled draws an order of the Instances.
 func (s *scene) shuffled(t *rapid.T) []string {
 	return rapid.Permutation(s.Names()).Draw(t, "order")
+}
+
+// A server may drain for as long as spec.shutdown says, which is no time to wait for another.
+func TestDB04AServerIsAddedWhileOneThatLeavesStillDrains(t *testing.T) {
+	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	move := func() {
+		s.Now = s.Now.Add(10 * time.Second)
+		seen := s.Snapshot()
+		p := s.step(seen)
+		for _, m := range reportMembers(s.own, snapshot{Snapshot: seen}, p, s.Now) {
+			s.WriteMemberStatus(m)
+		}
+		s.AdvanceIn(slices.DeleteFunc(s.Names(), func(name string) bool { return name == "basic-tidb-2" }))
+	}
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(2)) })
+	for range 10 {
+		move()
+	}
+	require.NotEmpty(t, s.Pod("basic-tidb-2").UID, "it drains")
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	for range 3 {
+		move()
+	}
+	assert.Contains(t, s.Names(), "basic-tidb-3")
 }

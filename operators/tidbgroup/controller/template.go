@@ -243,7 +243,8 @@ func mountSecrets(g *v1alpha1.TiDBGroup, m *workload.Main) {
 
 // shutdownTimes returns how long a server that has left the Service is left alone, and
 // for how long it goes on serving its connections once it got the signal to stop, in
-// seconds.
+// seconds. A grace of the user's own has room for closing as well: Kubernetes refuses a pod
+// whose hook sleeps for longer than its grace, and kills a server that has not closed by then.
 func shutdownTimes(g *v1alpha1.TiDBGroup) (delay, drain int64) {
 	delay, drain = 10, 15
 	if s := g.Spec.Shutdown; s != nil {
@@ -253,6 +254,11 @@ func shutdownTimes(g *v1alpha1.TiDBGroup) (delay, drain int64) {
 		if s.DrainSeconds != nil {
 			drain = *s.DrainSeconds
 		}
+	}
+	if grace := g.Spec.TerminationGracePeriodSeconds; grace != nil {
+		room := max(*grace-closing, 0)
+		delay = min(delay, room)
+		drain = min(drain, room-delay)
 	}
 	return delay, drain
 }

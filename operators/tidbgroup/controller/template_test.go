@@ -139,7 +139,10 @@ func TestDB03AServerIsStoppedWithoutBreakingConnections(t *testing.T) {
 		"an empty choice is the default":                   {&v1alpha1.Shutdown{}, nil, ptr.To(int64(10)), "= 15", 45},
 		"the user's times count":                           {&v1alpha1.Shutdown{DelaySeconds: ptr.To(int64(60)), DrainSeconds: ptr.To(int64(600))}, nil, ptr.To(int64(60)), "= 600", 680},
 		"no delay is no hook":                              {&v1alpha1.Shutdown{DelaySeconds: ptr.To(int64(0)), DrainSeconds: ptr.To(int64(0))}, nil, nil, "= 0", 20},
-		"a grace period of the user's own wins":            {nil, ptr.To(int64(7)), ptr.To(int64(10)), "= 15", 7},
+		"within a grace period of the user's own":          {nil, ptr.To(int64(32)), ptr.To(int64(10)), "= 2", 32},
+		"within next to none":                              {nil, ptr.To(int64(24)), ptr.To(int64(4)), "= 0", 24},
+		"within less than it takes to close":               {nil, ptr.To(int64(7)), nil, "= 0", 7},
+		"a longer one than it needs changes nothing":       {nil, ptr.To(int64(900)), ptr.To(int64(10)), "= 15", 900},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := func(g *v1alpha1.TiDBGroup) { g.Spec.Shutdown, g.Spec.TerminationGracePeriodSeconds = c.shutdown, c.own }
@@ -149,6 +152,7 @@ func TestDB03AServerIsStoppedWithoutBreakingConnections(t *testing.T) {
 				assert.Nil(t, tidb.Lifecycle)
 			} else {
 				assert.Equal(t, *c.sleep, tidb.Lifecycle.PreStop.Sleep.Seconds)
+				assert.LessOrEqual(t, *c.sleep, *pod.TerminationGracePeriodSeconds, "Kubernetes refuses the pod otherwise")
 			}
 			_, files, _ := buildTemplate(stored(change))
 			assert.Contains(t, files[configFile], "graceful-wait-before-shutdown "+c.drain)

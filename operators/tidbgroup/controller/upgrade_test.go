@@ -217,7 +217,14 @@ func TestDB08AnUpgradeIsOverWhenNoGroupOfThePDGroupIsUpgrading(t *testing.T) {
 	assert.Equal(t, []statusport.Verb{statusport.Start}, s.told)
 	require.NotNil(t, s.own.Status.Upgrade, "it is remembered")
 	assert.Equal(t, step.KindDone, s.move().Outcome.Kind, "its own servers are what they are to be")
-	other.Status.UpdatedReplicas = 2
+	other.Status.UpdatedReplicas, other.Status.UpdateRevision = 2, "new"
+	stops := &v1alpha1.Instance{}
+	stops.Spec.Group.Kind, stops.Spec.Group.Name, stops.Spec.Revision = v1alpha1.KindTiDBGroup, other.Name, "new"
+	stops.Status.PodUID, stops.Status.Revision = "its-pod", "old"
+	s.siblings = []*v1alpha1.Instance{stops}
+	s.converge()
+	assert.Equal(t, []statusport.Verb{statusport.Start}, s.told, "its last server still runs the old version")
+	stops.Status.Revision = "new"
 	s.converge()
 	assert.Equal(t, oneUpgrade, s.told, "though the other one has not told yet that it is over")
 	assert.Nil(t, s.own.Status.Upgrade)
