@@ -194,6 +194,14 @@ func TestPlanAndReport(t *testing.T) {
 		"a group of another owner": {nil, func(s snapshot) {
 			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "other", UID: "other", Controller: ptr.To(true)}})
 		}, "False/NameConflict", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
+		"a group of a deleted cluster of the same name": {nil, func(s snapshot) {
+			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "basic", UID: "before", Controller: ptr.To(true)}})
+		}, "False/Deleting", "False/Deleting", "none", "TiKVGroup basic-tikv belongs to a deleted TidbCluster of the same name", 3, 0},
+		"a group of another owner that is leaving": {nil, func(s snapshot) {
+			tikv(s).SetOwnerReferences(nil)
+			tikv(s).SetLabels(nil)
+			tikv(s).SetDeletionTimestamp(ptr.To(metav1.NewTime(clock())))
+		}, "False/Deleting", "False/Deleting", "none", "TiKVGroup basic-tikv, which was not made by this TidbCluster, is being deleted", 3, 0},
 		"a group that lost its owner":     {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil) }, "True/Ready", "True/UpToDate", "none", "4 of 4", 4, 0},
 		"a group that never had an owner": {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil); tikv(s).SetLabels(nil) }, "False/NameConflict", "False/NameConflict", "True/NameConflict", "was not made by this", 3, 0},
 		"a group that is leaving already": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, func(s snapshot) { tikv(s).SetDeletionTimestamp(ptr.To(metav1.NewTime(clock()))) }, "True/Ready", "False/Deleting", "none", "TiKVGroup basic-tikv, which the spec no longer names, is being deleted", 3, 0},
