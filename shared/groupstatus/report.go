@@ -92,7 +92,7 @@ func stallsAfter(reason string) time.Duration {
 
 // reportedSince is when a group began to report a reason that it still reports; the zero time if
 // it has become a matter for a user. UpToDate tells for how long it has not been that, for
-// whatever reasons; Reconciling begins anew with a reason that stalls.
+// whatever reasons; Reconciling begins again with a reason that stalls.
 func reportedSince(g v1alpha1.Group, reason string) (since time.Time, stands bool) {
 	said := g.GetGroupStatus().Conditions
 	if c := meta.FindStatusCondition(said, v1alpha1.ConditionStalled); c != nil && c.Reason == reason {

@@ -56,6 +56,6 @@ func TestAReasonStallsWhenItHasStoodForLongItself(t *testing.T) {
 	assert.True(t, look(30*time.Second, v1alpha1.ReasonScaleInRefused))
 	assert.True(t, look(time.Second, v1alpha1.ReasonScaleInRefused), "and stays so")
 	assert.False(t, look(time.Second, v1alpha1.ReasonDraining))
-	assert.False(t, look(time.Hour, v1alpha1.ReasonScaleInRefused), "it begins anew")
+	assert.False(t, look(time.Hour, v1alpha1.ReasonScaleInRefused), "it begins again")
 	assert.False(t, look(time.Second, v1alpha1.ReasonScaleInRefused))
 }

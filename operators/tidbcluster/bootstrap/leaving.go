@@ -1,9 +1,6 @@
 package bootstrap
 
 import (
-	"fmt"
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +21,5 @@ func AwaitLeaving(c *v1alpha1.TidbCluster, kind string, o client.Object) step.Ou
 	default:
 		return step.Done()
 	}
-	return step.Wait(kind, deadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%s %s%s; a new one is made when it is gone: kubectl -n %s describe %s %s",
-		kind, o.GetName(), why, c.Namespace, strings.ToLower(kind), o.GetName()))
+	return step.Wait(kind, deadline, v1alpha1.ReasonDeleting, kind+" "+o.GetName()+why+"; a new one is made when it is gone")
 }
