@@ -51,8 +51,10 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 	for _, g := range p.Keep {
 		work = append(work, func() step.Outcome { return r.mark(ctx, g, c.Name) })
 	}
-	for _, g := range p.Prune {
-		work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
+	if worst.Kind == step.KindDone || worst.Kind == step.KindWait {
+		for _, g := range p.Prune {
+			work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
+		}
 	}
 	work = append(work, func() step.Outcome { return r.applyRestore(ctx, c, p.Bootstrap) })
 	return step.Worst(worst, step.RunInParallel(work...))
