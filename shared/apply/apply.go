@@ -72,6 +72,17 @@ func (w Writer) ObjectIfLatest(ctx context.Context, desired, live client.Object)
 	return w.apply(ctx, change{desired: desired, live: live, version: versionOf(live)})
 }
 
+// WasApplied reports whether live says that exactly desired was applied last. What of it differs
+// all the same, another writer has changed since.
+func (w Writer) WasApplied(desired, live client.Object) bool {
+	want, err := renderObject(w.Client.Scheme(), desired)
+	if err != nil {
+		return false
+	}
+	sum, err := hashObject(desired, want.Object)
+	return err == nil && live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum
+}
+
 func versionOf(live client.Object) string {
 	if live == nil {
 		return ""

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -85,12 +86,24 @@ func TestObjectsOfAnotherOwnerAreNotTakenOver(t *testing.T) {
 		scheme, err := operator.NewScheme()
 		require.NoError(t, err)
 		live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&coordinationv1.Lease{ObjectMeta: named("a-disruption")}).Build()
-		o := leaseTaken(t.Context(), operator.Env{Live: live}, g)
+		pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "pd"}}
+		o := leaseTaken(t.Context(), operator.Env{Live: live}, g, pd)
 		assert.Equal(t, v1alpha1.ReasonNameConflict, o.Reason, o.Message)
 		assert.Contains(t, o.Message, "Lease a-disruption exists")
 		own := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "a-disruption", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
 		}}).Build()
-		assert.Equal(t, v1alpha1.ReasonWaitingForLease, leaseTaken(t.Context(), operator.Env{Live: own}, g).Reason, "one that the cache does not show yet")
+		assert.Equal(t, v1alpha1.ReasonWaitingForLease, leaseTaken(t.Context(), operator.Env{Live: own}, g, pd).Reason, "one that the cache does not show yet")
+
+		// A user who deletes it, as told, would let a second member be stopped.
+		held := &coordinationv1.Lease{ObjectMeta: named("a-disruption")}
+		held.Labels, held.OwnerReferences = nil, []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup, Name: "a", UID: "pd"}}
+		held.Spec.HolderIdentity = ptr.To("TiKVGroup/kv-0")
+		bare := fake.NewClientBuilder().WithScheme(scheme).WithObjects(held).Build()
+		o = leaseTaken(t.Context(), operator.Env{Live: bare, Client: bare}, g, pd)
+		assert.Equal(t, v1alpha1.ReasonWaitingForLease, o.Reason, o.Message)
+		require.NoError(t, bare.Get(t.Context(), client.ObjectKeyFromObject(held), held))
+		assert.Equal(t, v1alpha1.ManagedBy, held.Labels[v1alpha1.LabelManagedBy], "it gets the label back that it is found by")
+		assert.Equal(t, "TiKVGroup/kv-0", *held.Spec.HolderIdentity)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,14 +32,16 @@ func confirmInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, s 
 	}
 	var there v1alpha1.Instance
 	err := env.Live.Get(ctx, client.ObjectKeyFromObject(change.Desired), &there)
-	changed := step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
+	group, changed := v1alpha1.InstanceGroup{Kind: g.GroupKind(), Name: g.GetName()}, step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 	switch {
 	case apierrors.IsNotFound(err) && change.Live == nil:
 		return confirmRollOrder(ctx, env, g, change)
 	case err != nil && !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", change.Desired.Name, err))
-	case err == nil && change.Live == nil && there.DeletionTimestamp == nil && (there.Spec.Group.Kind != g.GroupKind() || there.Spec.Group.Name != g.GetName()):
+	case err == nil && change.Live == nil && there.DeletionTimestamp == nil && there.Spec.Group != group:
 		return nameTaken(g, "Instance", there.Name)
+	case err == nil && change.Live == nil && there.Spec.Group == group && !labels.SelectorFromSet(workload.Selector(g)).Matches(labels.Set(there.Labels)):
+		return relabelInstance(ctx, env, g, &there)
 	case err != nil || change.Live == nil || there.ResourceVersion != change.Live.ResourceVersion:
 		return changed
 	}
@@ -56,6 +59,21 @@ func confirmInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, s 
 		return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" no longer holds the Lease")
 	}
 	return step.Done()
+}
+
+// relabelInstance gives an Instance of the group its labels back: without them the operator does not
+// see it, and would make it again without end.
+func relabelInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, there *v1alpha1.Instance) step.Outcome {
+	if !metav1.IsControlledBy(there, g) {
+		return nameTaken(g, "Instance", there.Name)
+	}
+	before := there.DeepCopy()
+	there.Labels = labels.Merge(there.Labels, workload.Labels(g))
+	err := env.Client.Patch(ctx, there, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(env.Name))
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("give Instance %s its labels back: %w", there.Name, err))
+	}
+	return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+there.Name+" had lost its labels, and gets them back")
 }
 
 // retiredClaim names the claim of a former member in the slot of one that is to be made;

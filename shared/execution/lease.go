@@ -2,9 +2,11 @@ package execution
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
@@ -29,7 +31,7 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observ
 	err := newLeaseWriter(env).Take(ctx, s.PDGroup, s.Lease, next)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return leaseTaken(ctx, env, g)
+		return leaseTaken(ctx, env, g, s.PDGroup)
 	case apierrors.IsConflict(err):
 		return step.Conflict(v1alpha1.ReasonWaitingForLease, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
 	case err != nil:
@@ -46,15 +48,20 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observ
 }
 
 // leaseTaken tells a Lease that another owner has made under the name from one that the
-// cache does not show yet.
-func leaseTaken(ctx context.Context, env operator.Env, g v1alpha1.Group) step.Outcome {
+// cache does not show: yet, or because it has lost its labels, which it gets back.
+func leaseTaken(ctx context.Context, env operator.Env, g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
 	name := lease.Name(g.PDGroupName())
 	there, err := leaseclient.Read(ctx, env.Live, g.GetNamespace(), g.PDGroupName())
 	switch {
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
-	case there.Object != nil && there.Object.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy:
+	case there.Object == nil || there.Object.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy:
+	case !slices.ContainsFunc(there.Object.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == pd.UID }):
 		return nameTaken(g, "Lease", name)
+	default:
+		if err := newLeaseWriter(env).Relabel(ctx, pd, there); err != nil && !apierrors.IsConflict(err) {
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		}
 	}
 	return step.Conflict(v1alpha1.ReasonWaitingForLease, "the Lease "+name+" has changed meanwhile")
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
@@ -34,16 +35,20 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
 	counts := rollout.Count(s, plan.Target.Hash)
 	noteReason, note := findNote(g, s)
+	reported := reportedOutcome(g, s, step.Worst(work.Acted, plan.Outcome))
 	set.Finish(conditions.Verdict{
 		Serving:    work.Serving && (!spec.Suspended || spec.Paused),
 		Summary:    describeServing(g, counts),
-		Outcome:    reportedOutcome(g, s, step.Worst(work.Acted, plan.Outcome)),
+		Outcome:    reported,
 		Unpause:    origin.OfGroup(g).Unset("paused"),
 		Resume:     origin.OfGroup(g).Unset("suspended"),
 		NoteReason: noteReason, Note: note,
 		Paused:    spec.Paused,
 		Suspended: spec.Suspended && !spec.Paused,
 	})
+	if _, stands := reportedSince(g, reported.Reason); !stands && stallsAfter(reported.Reason) > 0 {
+		set.NotBefore(v1alpha1.ConditionReconciling, metav1.NewTime(s.Now))
+	}
 	reason, message := set.Headline()
 	status := v1alpha1.GroupStatus{
 		ObservedGeneration: g.GetGeneration(),
@@ -88,6 +93,20 @@ func stallsAfter(reason string) time.Duration {
 	return 0
 }
 
+// reportedSince is when a group began to report a reason that it still reports; the zero time if
+// it has become a matter for a user. UpToDate tells for how long it has not been that, for
+// whatever reasons; Reconciling begins again with a reason that stalls.
+func reportedSince(g v1alpha1.Group, reason string) (since time.Time, stands bool) {
+	said := g.GetGroupStatus().Conditions
+	if c := meta.FindStatusCondition(said, v1alpha1.ConditionStalled); c != nil && c.Reason == reason {
+		return time.Time{}, true
+	}
+	if c := meta.FindStatusCondition(said, v1alpha1.ConditionReconciling); c != nil && c.Reason == reason {
+		return c.LastTransitionTime.Time, true
+	}
+	return time.Time{}, false
+}
+
 // reportedOutcome is how an outcome is reported: about the object that a user edits, and as a stall if
 // only a user can help. The reconcile itself ends as it would.
 func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) step.Outcome {
@@ -97,9 +116,9 @@ func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) s
 	if o.Kind != step.KindWait && o.Kind != step.KindAfter {
 		return o
 	}
-	before := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate)
+	since, stands := reportedSince(g, o.Reason)
 	limit := stallsAfter(o.Reason)
-	overdue := limit > 0 && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= limit
+	overdue := limit > 0 && stands && s.Now.Sub(since) >= limit
 	stalled := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		c := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
 		// The group itself replaces a member whose claim is lost, where it may.

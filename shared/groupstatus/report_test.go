@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -34,4 +35,27 @@ func TestTheStatusShowsTheLargestRequestOfAClaim(t *testing.T) {
 	patched := instancetest.WithVolume(0, "slow", "2Gi")
 	patched.Spec.VolumeClaimTemplates[0].Storage = resource.MustParse("9Gi")
 	assert.Equal(t, []string{"data 2Gi", "log 0"}, says(patched), "a claim that was refused still asks for what it did")
+}
+
+// A store that is just being restarted comes back. That a group has been busy for long with
+// something else makes nothing of it a matter for a user.
+func TestAReasonStallsWhenItHasStoodForLongItself(t *testing.T) {
+	now, g := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), &v1alpha1.TiKVGroup{}
+	look := func(later time.Duration, reason string) bool {
+		now = now.Add(later)
+		set := conditions.New(g.Status.Conditions, 1, now)
+		plan := planning.Plan{Outcome: step.Wait("PD", time.Minute, reason, "why")}
+		g.Status.GroupStatus = Report(g, observation.Snapshot{Now: now}, plan, Work{Acted: step.Done(), Serving: true}, set)
+		return meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionStalled)
+	}
+	assert.False(t, look(0, v1alpha1.ReasonDraining))
+	assert.False(t, look(time.Hour, v1alpha1.ReasonScaleInRefused))
+	assert.False(t, look(time.Second, v1alpha1.ReasonScaleInRefused), "it has just begun")
+	since := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionUpToDate).LastTransitionTime
+	assert.Equal(t, time.Hour+time.Second, now.Sub(since.Time), "it has not been UpToDate for as long as before")
+	assert.True(t, look(30*time.Second, v1alpha1.ReasonScaleInRefused))
+	assert.True(t, look(time.Second, v1alpha1.ReasonScaleInRefused), "and stays so")
+	assert.False(t, look(time.Second, v1alpha1.ReasonDraining))
+	assert.False(t, look(time.Hour, v1alpha1.ReasonScaleInRefused), "it begins again")
+	assert.False(t, look(time.Second, v1alpha1.ReasonScaleInRefused))
 }

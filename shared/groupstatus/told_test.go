@@ -29,7 +29,7 @@ func TestAGroupTellsWhatAUserMustFix(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance        *v1alpha1.Instance
 		end             step.Outcome
-		before          string // the reason of UpToDate for the last 30 s
+		before          string // the reason reported for the last 30 s
 		stalled         bool
 		reason, message string
 	}{
@@ -45,7 +45,7 @@ func TestAGroupTellsWhatAUserMustFix(t *testing.T) {
 				OwnerReferences: []metav1.OwnerReference{{Kind: v1alpha1.KindTidbCluster, Name: "basic", Controller: ptr.To(true)}}}}
 			if c.before != "" {
 				old := conditions.New(nil, 1, clock().Add(-30*time.Second))
-				old.MarkFalse(v1alpha1.ConditionUpToDate, c.before, "x")
+				old.Finish(conditions.Verdict{Outcome: wait(c.before, "x")})
 				g.Status.Conditions = old.List()
 			}
 			s := observation.Snapshot{Now: clock()}
@@ -82,7 +82,7 @@ func TestSEC01ACertificateThatStaysUnsignedNeedsAUser(t *testing.T) {
 	for since, stalled := range map[time.Duration]bool{30 * time.Second: false, 2 * time.Minute: true} {
 		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
 		old := conditions.New(nil, 1, clock().Add(-since))
-		old.MarkFalse(v1alpha1.ConditionUpToDate, waits.Reason, waits.Message)
+		old.Finish(conditions.Verdict{Outcome: waits})
 		g.Status.Conditions = old.List()
 		set := conditions.New(g.Status.Conditions, 1, clock())
 		groupstatus.Report(g, observation.Snapshot{Now: clock()}, planning.Plan{Outcome: waits}, groupstatus.Work{Acted: step.Done()}, set)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,9 +98,7 @@ func (w Writer) Take(ctx context.Context, pdGroup *v1alpha1.PDGroup, s, next lea
 	if l == nil {
 		l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: pdGroup.Namespace, Name: lease.Name(pdGroup.Name),
-			Labels: map[string]string{
-				v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelCluster: pdGroup.Name,
-			},
+			Labels: leaseLabels(pdGroup),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup, Name: pdGroup.Name, UID: pdGroup.UID,
 			}},
@@ -126,6 +125,17 @@ func (w Writer) Take(ctx context.Context, pdGroup *v1alpha1.PDGroup, s, next lea
 	l.Spec.AcquireTime = &metav1.MicroTime{Time: next.Since}
 	l.Spec.LeaseTransitions = ptr.To(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
 	return w.write(ctx, s.Object == nil, l)
+}
+
+// Relabel gives a Lease the labels back that operators find it by.
+func (w Writer) Relabel(ctx context.Context, pdGroup *v1alpha1.PDGroup, s lease.State) error {
+	l := s.Object.DeepCopy()
+	l.Labels = labels.Merge(l.Labels, leaseLabels(pdGroup))
+	return w.write(ctx, false, l)
+}
+
+func leaseLabels(pdGroup *v1alpha1.PDGroup) map[string]string {
+	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelCluster: pdGroup.Name}
 }
 
 // Release gives the right back. It fails with a conflict if the Lease has changed

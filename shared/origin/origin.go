@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/names"
@@ -26,7 +27,7 @@ type Origin struct {
 // marked as such.
 func OfGroup(g v1alpha1.Group) Origin {
 	owner := metav1.GetControllerOf(g)
-	if owner == nil || owner.Kind != v1alpha1.KindTidbCluster {
+	if owner == nil || owner.Kind != v1alpha1.KindTidbCluster || !isName(owner.Name) {
 		return *standaloneOrigin(g)
 	}
 	o := entryOrigin(g.GetNamespace(), owner.Name, g.GroupKind(), g.GetName(), g.Component())
@@ -46,14 +47,19 @@ func standaloneOrigin(g v1alpha1.Group) *Origin {
 // itself, because nothing sets it back.
 func OfInstance(i *v1alpha1.Instance, groupless bool) Origin {
 	group, umbrella, component := i.Spec.Group, i.Labels[v1alpha1.LabelUmbrella], i.Labels[v1alpha1.LabelComponent]
+	_, known := v1alpha1.LookupComponent(group.Kind)
 	switch {
-	case groupless:
+	case groupless, !known, !isName(group.Name):
 		return Origin{Namespace: i.Namespace, Kind: instance, Name: i.Name}
 	case umbrella == "":
 		return Origin{Namespace: i.Namespace, Kind: strings.ToLower(group.Kind), Name: group.Name}
 	}
 	return entryOrigin(i.Namespace, umbrella, group.Kind, group.Name, component)
 }
+
+// isName reports whether an object can be called so. The API server checks neither the names in
+// owner references nor the group that an Instance names, and others paste the commands.
+func isName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // entryOrigin is the origin of a group of a TidbCluster.
 func entryOrigin(namespace, umbrella, kind, group, component string) Origin {

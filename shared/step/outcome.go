@@ -108,7 +108,7 @@ func Worst(outcomes ...Outcome) Outcome {
 			again = after
 		}
 	}
-	if worst.Kind == KindStall || worst.Kind == KindWait || worst.Kind == KindAfter {
+	if worst.Kind != KindFail { // which has its own backoff
 		worst.After = again
 	}
 	return worst

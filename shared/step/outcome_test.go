@@ -27,10 +27,10 @@ func TestTheMostPressingOutcomeWins(t *testing.T) {
 	assert.Equal(t, wait.Source, got.Source)
 	assert.Equal(t, time.Second, got.After)
 	assert.Equal(t, after, step.Worst(step.Done(), after))
-	later := step.RetryAfter(time.Minute, "RestartPending", "in a while")
+	later := step.RetryAfter(time.Hour, "Draining", "later")
 	got = step.Worst(later, after)
 	assert.Equal(t, later.Reason, got.Reason, "the first among equals")
-	assert.Equal(t, time.Second, got.After)
+	assert.Equal(t, time.Second, got.After, "who wants to look again later hides none that wants to look soon")
 }
 
 func TestEveryWaitHasADeadline(t *testing.T) {

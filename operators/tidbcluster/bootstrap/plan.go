@@ -65,7 +65,11 @@ func MakePlan(c *v1alpha1.TidbCluster, seen Seen) Plan {
 	case seen.Open != "":
 		return Plan{Outcome: stallForUser(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.bootstrapFrom: %s lets clients in already, and nothing is restored into a cluster that they may have written to: remove it: %s", seen.Open, skipRestoreCommand(c)))}
 	case seen.Restore != nil && !mine:
-		return Plan{Closed: true, Outcome: stallForUser(v1alpha1.ReasonNameConflict, fmt.Sprintf("Restore %s exists and was not made by this TidbCluster: delete it: kubectl -n %s delete restore %s", seen.Restore.Name, c.Namespace, seen.Restore.Name))}
+		o := AwaitLeaving(c, v1alpha1.KindRestore, seen.Restore)
+		if o.Kind == step.KindDone {
+			o = stallForUser(v1alpha1.ReasonNameConflict, fmt.Sprintf("Restore %s exists and was not made by this TidbCluster: delete it: kubectl -n %s delete restore %s", seen.Restore.Name, c.Namespace, seen.Restore.Name))
+		}
+		return Plan{Closed: true, Outcome: o}
 	default:
 		return planRestore(c, seen)
 	}

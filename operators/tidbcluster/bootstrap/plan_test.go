@@ -71,6 +71,14 @@ func TestBR04AClusterBeginsWithTheDataOfABackup(t *testing.T) {
 			s.Restore = restore(c, step.Done())
 			s.Restore.OwnerReferences = nil
 		}, true, false, nil, step.KindStall, v1alpha1.ReasonNameConflict, []string{"kubectl -n ns delete restore basic-bootstrap"}},
+		"that is being deleted": {func(c *v1alpha1.TidbCluster, s *Seen) {
+			s.Restore = restore(c, step.Done())
+			s.Restore.OwnerReferences, s.Restore.DeletionTimestamp = nil, at
+		}, true, false, nil, step.KindWait, v1alpha1.ReasonDeleting, []string{"Restore basic-bootstrap, which was not made by this TidbCluster, is being deleted"}},
+		"that of a deleted cluster of the same name": {func(c *v1alpha1.TidbCluster, s *Seen) {
+			s.Restore = restore(c, step.Done())
+			s.Restore.OwnerReferences[0].UID = "before"
+		}, true, false, nil, step.KindWait, v1alpha1.ReasonDeleting, []string{"Restore basic-bootstrap belongs to a deleted TidbCluster of the same name"}},
 		"the run is complete":      {func(c *v1alpha1.TidbCluster, s *Seen) { s.Restore = restore(c, step.Done()) }, false, false, at, step.KindDone, "", nil},
 		"complete, and changed":    {func(c *v1alpha1.TidbCluster, s *Seen) { s.Restore = restore(c, step.Done()); s.Restore.Generation = 2 }, false, false, at, step.KindDone, "", nil},
 		"that stands in status":    {func(c *v1alpha1.TidbCluster, s *Seen) { c.Status.RestoredAt = at }, false, false, at, step.KindDone, "", nil},

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -52,8 +51,10 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 	for _, g := range p.Keep {
 		work = append(work, func() step.Outcome { return r.mark(ctx, g, c.Name) })
 	}
-	for _, g := range p.Prune {
-		work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
+	if worst.Kind == step.KindDone || worst.Kind == step.KindWait {
+		for _, g := range p.Prune {
+			work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
+		}
 	}
 	work = append(work, func() step.Outcome { return r.applyRestore(ctx, c, p.Bootstrap) })
 	return step.Worst(worst, step.RunInParallel(work...))
@@ -132,12 +133,6 @@ func upgradesGroup(change groupChange) bool {
 	return change.live != nil && change.live.GetComponentSpec().Version != change.desired.GetComponentSpec().Version
 }
 
-// admitsClients reports whether a change lets the first clients in. A cluster that is Ready has.
-func admitsClients(c *v1alpha1.TidbCluster, change groupChange) bool {
-	live, is := change.live.(v1alpha1.ClientGroup)
-	return is && live.IsClosed() && !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)
-}
-
 func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change *groupChange) step.Outcome {
 	name := change.desired.GroupKind() + " " + change.desired.GetName()
 	var live client.Object
@@ -156,7 +151,7 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	switch {
 	case err != nil:
 		return applyErrorOutcome(err, "", name)
-	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation && !admitsClients(c, *change):
+	case result == apply.Updated && r.Apply().WasApplied(change.desired, live):
 		// The cluster says what it said before: the group was changed.
 		edit := origin.OfGroup(change.desired)
 		r.Recorder.Eventf(change.live, c, corev1.EventTypeWarning, "SetBack", "Apply", "%s is set back to what TidbCluster %s says; change it there, in %s: %s", name, c.Name, strings.TrimSuffix(edit.Field(""), "."), edit.Edit())

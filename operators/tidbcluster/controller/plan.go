@@ -53,9 +53,7 @@ func makePlan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		key := keyOf(g)
 		live := s.groups[key]
 		if live != nil && !ownsGroup(c, live) {
-			p.Outcome = step.Worst(p.Outcome, step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf(
-				"%s %s exists and was not made by this TidbCluster: rename one of the two, or delete the group (kubectl -n %s delete %s %s)",
-				key.kind, key.name, c.Namespace, key.kind, key.name)))
+			p.Outcome = step.Worst(p.Outcome, foreignGroupOutcome(c, live))
 			foreignPD = foreignPD || key.kind == v1alpha1.KindPDGroup
 			continue
 		}
@@ -70,6 +68,16 @@ func makePlan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 	p.remove(c, s, listRemovedGroups(c, s, wanted))
 	p.Outcome = step.Worst(p.Outcome, worstGroupOutcome(p.Apply, s.overdue), p.Bootstrap.Outcome)
 	return p
+}
+
+// foreignGroupOutcome is what is to be done about another owner's group under a name of the cluster's.
+func foreignGroupOutcome(c *v1alpha1.TidbCluster, live v1alpha1.Group) step.Outcome {
+	kind, name := live.GroupKind(), live.GetName()
+	if o := bootstrap.AwaitLeaving(c, kind, live); o.Kind != step.KindDone {
+		return o
+	}
+	return step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf(
+		"%s %s exists and was not made by this TidbCluster: rename one of the two, or delete the group (kubectl -n %s delete %s %s)", kind, name, c.Namespace, kind, name))
 }
 
 // remove decides about the groups that the spec no longer names: one that holds

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
@@ -75,11 +76,21 @@ func listStores(g v1alpha1.Group) []v1alpha1.StoreStatus {
 	return nil
 }
 
+// allowedRemovals are the groups that a user has allowed to be deleted with their data. What cannot
+// be the name of one is left out: they are quoted in a command that others paste.
+func allowedRemovals(c *v1alpha1.TidbCluster) []string {
+	var out []string
+	for name := range strings.SplitSeq(c.Annotations[v1alpha1.AnnotationAllowRemoval], ",") {
+		if name = strings.TrimSpace(name); len(validation.IsDNS1123Subdomain(name)) == 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // allowsRemoval reports whether a user has allowed a group to be deleted with its data.
 func allowsRemoval(c *v1alpha1.TidbCluster, name string) bool {
-	return slices.ContainsFunc(strings.Split(c.Annotations[v1alpha1.AnnotationAllowRemoval], ","), func(allowed string) bool {
-		return strings.TrimSpace(allowed) == name
-	})
+	return slices.Contains(allowedRemovals(c), name)
 }
 
 // keptGroupOutcome says of a group that holds something why it is still there, and both ways on.
@@ -92,10 +103,7 @@ func keptGroupOutcome(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, o
 		}
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonDraining, name+" is deleted when its last member has left")
 	}
-	allow := g.GetName()
-	if others := strings.TrimSpace(c.Annotations[v1alpha1.AnnotationAllowRemoval]); others != "" {
-		allow = others + "," + allow
-	}
+	allow := strings.Join(append(allowedRemovals(c), g.GetName()), ",")
 	ways := origin.OfGroup(g).PutBack() + "; "
 	if _, pd := g.(*v1alpha1.PDGroup); !pd {
 		ways += fmt.Sprintf("or scale it to 0 first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())
