@@ -24,7 +24,7 @@ func TestAMemberThatHasLeftStaysSoUntilItsPodHasStopped(t *testing.T) {
 	}{
 		"its pod still stops":        {func(i *v1alpha1.Instance) { i.DeletionTimestamp, i.Finalizers = &metav1.Time{}, nil }, metav1.ConditionTrue},
 		"its removal was taken back": {func(*v1alpha1.Instance) {}, metav1.ConditionFalse},
-		"it was not let go yet": {func(i *v1alpha1.Instance) {
+		"it was not released yet": {func(i *v1alpha1.Instance) {
 			i.DeletionTimestamp, i.Finalizers = &metav1.Time{}, []string{v1alpha1.FinalizerMember}
 		}, metav1.ConditionFalse},
 	} {

@@ -176,7 +176,7 @@ func TestCDC01AScaleInRemovesOneCaptureAtATime(t *testing.T) {
 	assert.Equal(t, []string{"basic-ticdc-0"}, s.Names())
 }
 
-// The pod of one that was let go hands over for as long as spec.drainSeconds says.
+// The pod of one that was released hands over for as long as spec.drainSeconds says.
 func TestCDC01AScaleInWaitsForACaptureThatStillHandsOver(t *testing.T) {
 	s := running(t)
 	s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Replicas = ptr.To[int32](1) })

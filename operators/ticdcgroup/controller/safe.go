@@ -55,7 +55,7 @@ func (c captures) Allows(d component.Disruption) verdict.Verdict {
 }
 
 // MaxConcurrentRemovals implements component.Component: TiCDC drains one capture at a time. One
-// that was let go is no candidate any more, and its pod drains it until that has stopped.
+// that was released is no candidate any more, and its pod drains it until that has stopped.
 func (c captures) MaxConcurrentRemovals() int {
 	if slices.ContainsFunc(c.Seen, func(i *v1alpha1.Instance) bool {
 		return i.DeletionTimestamp != nil && !member.HasMemberFinalizer(i) && mayHandOver(i)
