@@ -130,12 +130,15 @@ func finishDisruption(task planner, holder *v1alpha1.Instance, work []component.
 
 // withdrawRemoval ends a removal that is not wanted any more. Nothing has been stopped, so
 // the Lease is released as soon as nothing of the removal is left in the database,
-// whatever state the member is in.
+// whatever state the member is in. One that had left before is replaced.
 func withdrawRemoval(task planner, holder *v1alpha1.Instance, work []component.Disruption) step.Outcome {
 	if calls := task.Rendering.Component.UndoPreparation(holder); task.Rendering.DatabaseUnknown || len(calls) > 0 {
 		task.Disrupted[holder.Name] = member.Remove
 		task.Calls = append(task.Calls, calls...)
 		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("the removal of Instance %s is being taken back", holder.Name))
+	}
+	if task.Rendering.Component.ReasonDead(holder).IsGiven() {
+		return releaseLease(task.Result, work, holder, "it cannot come back, and will be replaced")
 	}
 	recheckWithdrawnRemoval(task, holder)
 	return releaseLease(task.Result, work, holder, "its removal has been taken back")
