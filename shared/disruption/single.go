@@ -156,8 +156,10 @@ func releaseWhileSuspended(task planner) {
 			return
 		}
 		i = task.Snapshot.Instance(task.Snapshot.Lease.Holder.Instance)
-		if i != nil && i.DeletionTimestamp == nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
-			task.Disrupted[i.Name] = member.Restart // the annotation reports what is to be undone
+		if i != nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
+			// The annotation reports what is to be undone. If it was deleted too, and goes without
+			// the annotation, the one that comes next gets it.
+			task.Disrupted[i.Name] = member.Restart
 			return
 		}
 	}
