@@ -11,6 +11,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
 // KV-05: an empty store leaves within moments, and may have left, with the Lease still held, when
@@ -32,5 +34,51 @@ func TestKV05AStoreThatLeftBeforeItsRemovalWasTakenBackIsReplaced(t *testing.T) 
 	for _, c := range p.Rechecks {
 		may := c.Still(s.PD)
 		assert.True(t, may.IsAllowed(), may.Reason())
+	}
+}
+
+// P7: Instances that a user deletes in a suspended group, or several at once whose members do not
+// serve, go and are to come back. If spec.replicas is smaller by then their stores would stay in PD
+// without anybody to remove them, and no other store would be restarted.
+func TestAStoreThatHasNotLeftComesBackToLeave(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*v1alpha1.TiKVGroup, *observation.Snapshot)
+		creates []string
+	}{
+		"two too many":       {func(*v1alpha1.TiKVGroup, *observation.Snapshot) {}, []string{"basic-tikv-3", "basic-tikv-4"}},
+		"PD has removed one": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[:4] }, []string{"basic-tikv-3"}},
+		"and removes the other": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+			s.PD.Stores = s.PD.Stores[:4]
+			s.PD.Stores[3].State = pd.StateOffline
+		}, nil},
+		"of another group": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+			s.PD.Stores = s.PD.Stores[:4]
+			s.PD.Stores[3].Address = "hot-3.hot-peer.shop.svc:20160"
+		}, nil},
+		"a TiFlash": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+			s.PD.Stores = s.PD.Stores[:4]
+			s.PD.Stores[3].Labels = map[string]string{"engine": "tiflash"}
+		}, nil},
+		"their claims are retired": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+			s.RetiredSlots = map[int32]bool{3: true, 4: true}
+		}, nil},
+		"PD is not known":                     {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.ClusterID = "2" }, nil},
+		"the group is suspended and so stays": {func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Suspended = true }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			s := world(t, g, 5)
+			s.Instances, s.PD.Bootstrapped = s.Instances[:3], true
+			c.change(g, &s)
+			p, err := makePlan(g, s)
+			require.NoError(t, err)
+			var creates []string
+			for _, i := range p.Instances {
+				if i.Live == nil {
+					creates = append(creates, i.Desired.Name)
+				}
+			}
+			assert.Equal(t, c.creates, creates)
+		})
 	}
 }
