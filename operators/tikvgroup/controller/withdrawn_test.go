@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 )
 
 // KV-05: an empty store leaves within moments, and may have left, with the Lease still held, when
@@ -79,6 +81,38 @@ func TestAStoreThatHasNotLeftComesBackToLeave(t *testing.T) {
 				}
 			}
 			assert.Equal(t, c.creates, creates)
+		})
+	}
+}
+
+// KV-15: the annotation reports what is to be undone in PD. It goes only when PD says right then
+// that nothing is: the last order may be younger than the last poll. So it is for an Instance that
+// is being deleted, too.
+func TestKV15AnAnnotationGoesOnlyWhenPDHasUndoneWhatItReports(t *testing.T) {
+	for name, deleted := range map[string]bool{"a member that stays": false, "one whose Instance is being deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			s := world(t, g, 4)
+			g.Spec.Replicas, g.Spec.Suspended = ptr.To[int32](4), true
+			i := s.Instances[0]
+			i.UID = "uid"
+			metav1.SetMetaDataAnnotation(&i.ObjectMeta, v1alpha1.AnnotationDisruption, string(member.Remove))
+			s.Lease = lease.NewState(lease.NewHolder(i), now(), 10)
+			if deleted {
+				i.DeletionTimestamp = ptr.To(metav1.NewTime(now()))
+				i.Spec.ClaimRetention.WhenDeleted = v1alpha1.DeleteClaim // it leaves for good, when the group is resumed
+			}
+			p, err := makePlan(g, s)
+			require.NoError(t, err)
+			at := slices.IndexFunc(p.Instances, func(c planning.InstanceChange) bool { return c.Desired.Name == i.Name })
+			require.Empty(t, p.Instances[at].Desired.Annotations[v1alpha1.AnnotationDisruption])
+			later := s.PD
+			later.EvictLeader = []string{"1"}
+			refuses := func(view pd.View) bool {
+				return slices.ContainsFunc(p.Rechecks, func(c planning.Recheck) bool { may := c.Still(view); return c.Instance == i.Name && !may.IsAllowed() })
+			}
+			assert.True(t, refuses(later), "its leaders are kept away")
+			assert.False(t, refuses(s.PD), "nothing is left")
 		})
 	}
 }
