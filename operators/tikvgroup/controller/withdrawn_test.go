@@ -116,3 +116,42 @@ func TestKV15AnAnnotationGoesOnlyWhenPDHasUndoneWhatItReports(t *testing.T) {
 		})
 	}
 }
+
+// P1: while TiDB still stops, the stores of a suspended group serve. Instances of it that a user
+// deletes meanwhile do not stop before the others may.
+func TestP1DeletedStoresOfASuspendedGroupServeUntilTiDBHasStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		tidb, broken, releases bool
+	}{
+		"TiDB still stops":                        {true, false, false},
+		"TiDB has stopped":                        {false, false, true},
+		"TiDB still stops, and they do not serve": {true, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			s := world(t, g, 3)
+			g.Spec.Suspended = true
+			s.Groups = []v1alpha1.Group{g}
+			if c.tidb {
+				tidb := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "shop"}}
+				tidb.Spec.Suspended = true
+				s.Groups = append(s.Groups, tidb)
+			}
+			for n, i := range s.Instances[:2] {
+				i.DeletionTimestamp = ptr.To(metav1.NewTime(now()))
+				if c.broken {
+					i.Status.PodUID, i.Status.NodeName, i.Status.Conditions = "", "", nil
+					s.PD.Stores[n].State = pd.StateDown
+				}
+			}
+			p, err := makePlan(g, s)
+			require.NoError(t, err)
+			for _, change := range p.Instances[:2] {
+				assert.Equal(t, c.releases, !member.HasMemberFinalizer(change.Desired), change.Desired.Name)
+			}
+			if !c.releases {
+				assert.Contains(t, p.Outcome.Message, "TiDBGroup db has to stop first")
+			}
+		})
+	}
+}
