@@ -33,22 +33,13 @@ func continueRemovals(task planner, out planning.Removal) {
 		}
 		p := task.Rendering.Component.Prepare(d, zeroTime)
 		recheckPreparation(task, d, zeroTime, p)
-		continueRemoval(task.Result, holdWhileServing(task, p, d), d)
+		if p.Ready && p.Stays && task.Group.GetComponentSpec().Suspended && !task.Rendering.MaySuspend.IsAllowed() && !task.Rendering.Component.IsNotServing(d.Instance) {
+			// Other groups still need it, and it would stop without the Lease: it stops with the rest.
+			p.Ready, p.Wait = false, step.Wait("group", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("Instance %s (%s) stays for now: %s", d.Instance.Name, d.Why, task.Rendering.MaySuspend.Reason()))
+			task.Waiting[d.Instance.Name] = p.Wait.Message
+		}
+		continueRemoval(task.Result, p, d)
 	}
-}
-
-// holdWhileServing holds back a deleted member of a suspended group that serves, as long as other
-// groups need this one: it stops with the rest of its group, and then comes back. It is stopped
-// without the Lease, and would not be the only one.
-func holdWhileServing(task planner, p component.Preparation, d component.Disruption) component.Preparation {
-	suspended := task.Group.GetComponentSpec().Suspended
-	if !suspended || task.Rendering.MaySuspend.IsAllowed() || !p.Ready || !p.Stays || task.Rendering.Component.IsNotServing(d.Instance) {
-		return p
-	}
-	p.Ready = false
-	p.Wait = step.Wait("group", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("Instance %s (%s) stays for now: %s", d.Instance.Name, d.Why, task.Rendering.MaySuspend.Reason()))
-	task.Waiting[d.Instance.Name] = p.Wait.Message
-	return p
 }
 
 // continueRemoval takes over how far a removal is.

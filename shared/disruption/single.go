@@ -137,10 +137,9 @@ func withdrawRemoval(task planner, holder *v1alpha1.Instance, work []component.D
 		task.Calls = append(task.Calls, calls...)
 		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("the removal of Instance %s is being taken back", holder.Name))
 	}
-	if task.Rendering.Component.ReasonDead(holder).IsGiven() {
-		return releaseLease(task.Result, work, holder, "it cannot come back, and will be replaced")
+	if !task.Rendering.Component.ReasonDead(holder).IsGiven() {
+		recheckWithdrawnRemoval(task, holder)
 	}
-	recheckWithdrawnRemoval(task, holder)
 	return releaseLease(task.Result, work, holder, "its removal has been taken back")
 }
 
