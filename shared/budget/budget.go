@@ -57,14 +57,14 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 	}
 }
 
-// countWithPods counts the members of a group that have a pod: one that leaves, or that
-// stands in for another, has regions like all. A member that has no regions and whose pod
-// is not ready does not count: on a lost node its pod stays indefinitely, and would keep
-// every other one from being evicted.
-func countWithPods(s observation.Snapshot, g v1alpha1.Group) int32 {
+// countMembers counts the members of a group: one that leaves, or that stands in for another,
+// has regions like all. A member that has no regions and whose pod is not ready does not
+// count: on a lost node its pod stays indefinitely, and would keep every other one from being
+// evicted. One without a pod counts for as long as it has regions: they lack its peers.
+func countMembers(s observation.Snapshot, g v1alpha1.Group) int32 {
 	n := int32(0)
 	for _, i := range s.WithSiblings() {
-		if i.Spec.Group.Name == g.GetName() && i.Status.PodUID != "" && !isIdle(s, i) {
+		if i.Spec.Group.Name == g.GetName() && !isIdle(s, i) {
 			n++
 		}
 	}
@@ -138,7 +138,7 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	members := int32(0)
 	for _, other := range s.Groups {
 		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
-			members += max(other.GetReplicas(), countWithPods(s, other))
+			members += max(other.GetReplicas(), countMembers(s, other))
 		}
 	}
 	members += countOrphans(s, g)

@@ -71,8 +71,23 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 		}, 2},
 		"PD has removed it":                    {3, func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, 2},
 		"one is to leave and has not left yet": {2, func(*observation.Snapshot) {}, 2},
-		"its pod has stopped":                  {2, func(s *observation.Snapshot) { s.Instances[0].Status.PodUID = "" }, 1},
-		"one is beyond, and has no regions":    {2, func(s *observation.Snapshot) { s.PD.Stores[0].Regions = 0 }, 2},
+		"its pod has stopped, and its regions are elsewhere": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateOffline, 0
+			s.Instances[0].Status.PodUID, s.Instances[0].Status.Conditions = "", nil
+		}, 1},
+		"its pod has stopped, and its regions are not elsewhere yet": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State = pd.StateOffline
+			s.Instances[0].Status.PodUID, s.Instances[0].Status.Conditions = "", nil
+		}, 2},
+		"one has lost its claim, and another one stands in for it": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State = pd.StateDown
+			s.Instances[0].Status.PodUID, s.Instances[0].Status.Conditions = "", nil
+			instancetest.MarkDeleted(s.Instances[0])
+		}, 2},
+		"one never came, and has no pod": {2, func(s *observation.Snapshot) {
+			s.Instances[0].Status.PodUID, s.Instances[0].Status.Conditions, s.Instances[0].Status.Member = "", nil, nil
+		}, 1},
+		"one is beyond, and has no regions": {2, func(s *observation.Snapshot) { s.PD.Stores[0].Regions = 0 }, 2},
 		"one is dead, and has regions still": {2, func(s *observation.Snapshot) {
 			s.PD.Stores[0].State, s.Instances[0].Status.Conditions = pd.StateDown, nil
 		}, 2},

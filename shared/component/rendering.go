@@ -42,6 +42,9 @@ type Rendering struct {
 	AdjustTemplate func(slot int32, template *corev1.PodTemplateSpec)
 	// PreferredSlots are filled before others: the database counts on their members.
 	PreferredSlots []int32
+	// AwaitedSlots are filled before others, even if there are enough members: the database
+	// lists their members, and one that is not wanted has to leave it.
+	AwaitedSlots []int32
 	// CreateLimit bounds how many members are created at once, and says why; nil means no
 	// bound.
 	CreateLimit func() (limit int, reason string)

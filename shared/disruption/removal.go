@@ -33,6 +33,11 @@ func continueRemovals(task planner, out planning.Removal) {
 		}
 		p := task.Rendering.Component.Prepare(d, zeroTime)
 		recheckPreparation(task, d, zeroTime, p)
+		if p.Ready && p.Stays && task.Group.GetComponentSpec().Suspended && !task.Rendering.MaySuspend.IsAllowed() && !task.Rendering.Component.IsNotServing(d.Instance) {
+			// Other groups still need it, and it would stop without the Lease: it stops with the rest.
+			p.Ready, p.Wait = false, step.Wait("group", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("Instance %s (%s) stays for now: %s", d.Instance.Name, d.Why, task.Rendering.MaySuspend.Reason()))
+			task.Waiting[d.Instance.Name] = p.Wait.Message
+		}
 		continueRemoval(task.Result, p, d)
 	}
 }

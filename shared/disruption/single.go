@@ -130,14 +130,16 @@ func finishDisruption(task planner, holder *v1alpha1.Instance, work []component.
 
 // withdrawRemoval ends a removal that is not wanted any more. Nothing has been stopped, so
 // the Lease is released as soon as nothing of the removal is left in the database,
-// whatever state the member is in.
+// whatever state the member is in. One that had left before is replaced.
 func withdrawRemoval(task planner, holder *v1alpha1.Instance, work []component.Disruption) step.Outcome {
 	if calls := task.Rendering.Component.UndoPreparation(holder); task.Rendering.DatabaseUnknown || len(calls) > 0 {
 		task.Disrupted[holder.Name] = member.Remove
 		task.Calls = append(task.Calls, calls...)
 		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("the removal of Instance %s is being taken back", holder.Name))
 	}
-	recheckWithdrawnRemoval(task, holder)
+	if !task.Rendering.Component.ReasonDead(holder).IsGiven() {
+		recheckWithdrawnRemoval(task, holder)
+	}
 	return releaseLease(task.Result, work, holder, "its removal has been taken back")
 }
 
@@ -153,8 +155,10 @@ func releaseWhileSuspended(task planner) {
 			return
 		}
 		i = task.Snapshot.Instance(task.Snapshot.Lease.Holder.Instance)
-		if i != nil && i.DeletionTimestamp == nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
-			task.Disrupted[i.Name] = member.Restart // the annotation reports what is to be undone
+		if i != nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
+			// The annotation reports what is to be undone. If it was deleted too, and goes without
+			// the annotation, the one that comes next gets it.
+			task.Disrupted[i.Name] = member.Restart
 			return
 		}
 	}

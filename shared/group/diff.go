@@ -140,7 +140,9 @@ func (out *changes) instanceChange(in planning.Inputs, m planning.InstanceDiff, 
 	eviction := out.planEviction(in, m.Live, stops)
 	if m.Live.DeletionTimestamp != nil {
 		stop := stops.Released[name] && stops.Disrupted[name] == member.Restart && !in.Rendering.Component.IsNotServing(m.Live)
-		return planning.InstanceChange{Live: m.Live, Desired: deletingInstance(in, m.Live, stops, eviction), Stops: stop}
+		c := planning.InstanceChange{Live: m.Live, Desired: deletingInstance(in, m.Live, stops, eviction), Stops: stop}
+		out.recheckRecord(in, c)
+		return c
 	}
 	c := planning.InstanceChange{Live: m.Live, Desired: m.Kept}
 	if stops.StopPermitted[name] {
@@ -151,15 +153,21 @@ func (out *changes) instanceChange(in planning.Inputs, m planning.InstanceDiff, 
 	}
 	recordDisruption(in, c.Desired, m.Live, stops, eviction)
 	recordEviction(c.Desired, m.Live, eviction)
-	if m.Live.Annotations[v1alpha1.AnnotationDisruption] != "" && c.Desired.Annotations[v1alpha1.AnnotationDisruption] == "" {
-		out.rechecks = append(out.rechecks, disruption.RecheckUndone(in, m.Live)...)
-	}
+	out.recheckRecord(in, c)
 	if d, leaves := leaving.Candidates[name]; leaves && (!in.Rendering.Component.NeedsLease(d) || stops.Disrupted[name] == member.Remove) {
 		c.Desired.Spec.Retire = true
 	} else if m.Live.Spec.Retire {
 		out.notes = append(out.notes, fmt.Sprintf("keep Instance %s: its removal was withdrawn", name))
 	}
 	return c
+}
+
+// recheckRecord has PD say again that nothing is left to undo of a member, if the record of what was
+// done to it goes.
+func (out *changes) recheckRecord(in planning.Inputs, c planning.InstanceChange) {
+	if c.Live.Annotations[v1alpha1.AnnotationDisruption] != "" && c.Desired.Annotations[v1alpha1.AnnotationDisruption] == "" {
+		out.rechecks = append(out.rechecks, disruption.RecheckUndone(in, c.Live)...)
+	}
 }
 
 // deletingInstance is an Instance that is being deleted, as it is to be until it has gone.

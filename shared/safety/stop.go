@@ -89,7 +89,7 @@ func storeWorks(c storestate.State, other pd.Store, than member.PodState, inform
 	name := storestate.PodName(other)
 	switch suspended := storestate.DescribeSuspension(c, other); {
 	case storestate.IsAbandoned(c.Snapshot, other):
-		return verdict.Refuse(storestate.DescribeLeftBehind(other))
+		return verdict.Refuse(storestate.DescribeLeftBehind(c.Snapshot, other))
 	case suspended != "":
 		return verdict.Refusef("store %s (%s) is %s, for %s", other.ID, name, other.State, suspended)
 	case other.State == pd.StateOffline:

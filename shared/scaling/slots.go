@@ -55,9 +55,14 @@ func PlanSlots(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, 
 		filled = append(filled, i.Spec.Slot)
 	}
 	want := g.GetReplicas() + r.Extra
-	if slot, awaited := s.RecreatedSlot(g); awaited && !skip[slot] && !slices.Contains(filled, slot) {
-		// Its store is in the database and has to leave it if it is one too many.
-		r.PreferredSlots, want = []int32{slot}, max(want, int32(len(filled))+1) //nolint:gosec // a few
+	awaited := slices.Clone(r.AwaitedSlots)
+	if slot, recreated := s.RecreatedSlot(g); recreated && !slices.Contains(awaited, slot) {
+		awaited = append(awaited, slot)
+	}
+	awaited = slices.DeleteFunc(awaited, func(slot int32) bool { return skip[slot] || slices.Contains(filled, slot) })
+	if len(awaited) > 0 {
+		// Their stores are in the database and have to leave it if they are too many.
+		r.PreferredSlots, want = awaited, max(want, int32(len(filled)+len(awaited))) //nolint:gosec // a few
 	}
 	slots = freeSlots(filled, want, skip)
 	first := slices.DeleteFunc(slices.Clone(r.PreferredSlots), func(slot int32) bool { return skip[slot] || slices.Contains(filled, slot) })

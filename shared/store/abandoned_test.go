@@ -43,6 +43,19 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 		"its Instance is recreated": {[]pd.Store{hot("0", pd.StateDisconnected)}, func(s *observation.Snapshot) {
 			s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "hot-0"}, Recreating: "hot"}
 		}, "3 of 3 stores are Up"},
+		"its Instance alone is gone": {[]pd.Store{hot("0", pd.StateDown)}, func(s *observation.Snapshot) {
+			s.Groups = append(s.Groups, namedGroup("hot"))
+		}, "3 of 3 stores are Up; store 90 (hot-0) does not run and its Instance is gone, which TiKVGroup hot creates again: kubectl -n ns describe tikvgroup hot"},
+		"and its group is suspended": {[]pd.Store{hot("0", pd.StateDown)}, func(s *observation.Snapshot) {
+			hot := namedGroup("hot")
+			hot.Spec.Suspended = true
+			s.Groups = append(s.Groups, hot)
+		}, "3 of 3 stores are Up; store 90 (hot-0) does not run and its Instance is gone, which TiKVGroup hot creates again when it is resumed: to resume it, set its spec.suspended to false"},
+		"its group is about to be gone": {[]pd.Store{hot("0", pd.StateDown)}, func(s *observation.Snapshot) {
+			hot := namedGroup("hot")
+			hot.DeletionTimestamp = &metav1.Time{}
+			s.Groups = append(s.Groups, hot)
+		}, one},
 		"a TiFlash is none of TiKV's": {[]pd.Store{{ID: "90", Address: "hot-0.hot-peer.ns.svc:3930", State: pd.StateDown, Labels: map[string]string{"engine": "tiflash"}}}, nil, "3 of 3 stores are Up"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +71,10 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 			assert.Equal(t, v1alpha1.ReasonStoresHealthy, got.Reason, "the group's own are well")
 		})
 	}
+}
+
+func namedGroup(name string) *v1alpha1.TiKVGroup {
+	return &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 }
 
 // U 3: a group is not Ready while regions have lost their majority, whichever group owns the

@@ -84,6 +84,9 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	}
 	say := "regions have lost their majority and do not serve: these stores have them and do not run: " + strings.Join(named, ", ") + ": "
 	if at := slices.IndexFunc(dead, func(store pd.Store) bool { return IsAbandoned(s, store) }); at >= 0 {
+		if why := describeMissingInstance(s, dead[at]); why != "" {
+			return say + PodName(dead[at]) + ": " + why
+		}
 		return say + fmt.Sprintf("their group is gone: recreate group %s, which takes over its claims", GroupNameOf(dead[at]))
 	}
 	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), PodName(dead[0]))
@@ -103,9 +106,31 @@ func WaitForMajority(g v1alpha1.Group, s observation.Snapshot) step.Outcome {
 const outageDeadline = time.Minute
 
 // DescribeLeftBehind names an abandoned store and what a user may do.
-func DescribeLeftBehind(store pd.Store) string {
-	return fmt.Sprintf("store %s (%s) does not run and its group is gone: recreate group %s, which takes over its claims, and scale it to 0 to remove it; if its claims are gone for good: see docs/tasks/delete.md",
-		store.ID, PodName(store), GroupNameOf(store))
+func DescribeLeftBehind(s observation.Snapshot, store pd.Store) string {
+	name := fmt.Sprintf("store %s (%s) does not run", store.ID, PodName(store))
+	if why := describeMissingInstance(s, store); why != "" {
+		return name + " and " + why
+	}
+	return fmt.Sprintf("%s and its group is gone: recreate group %s, which takes over its claims, and scale it to 0 to remove it; if its claims are gone for good: see docs/tasks/delete.md",
+		name, GroupNameOf(store))
+}
+
+// describeMissingInstance says that the group of an abandoned store is there, and only its
+// Instance is not; empty if the group is gone.
+func describeMissingInstance(s observation.Snapshot, store pd.Store) string {
+	for _, g := range s.Groups {
+		kind, name := g.GroupKind(), g.GetName()
+		info, _ := v1alpha1.LookupComponent(kind)
+		alike := info.LearnerEngine != "" && store.HasLearnersOnly() || info.LeadsRegions() && !store.HasLearnersOnly()
+		switch {
+		case name != GroupNameOf(store) || !alike || g.GetDeletionTimestamp() != nil:
+		case g.GetComponentSpec().Suspended:
+			return fmt.Sprintf("its Instance is gone, which %s %s creates again when it is resumed: to resume it, set its spec.suspended to false", kind, name)
+		default:
+			return fmt.Sprintf("its Instance is gone, which %s %s creates again: kubectl -n %s describe %s %s", kind, name, g.GetNamespace(), strings.ToLower(kind), name)
+		}
+	}
+	return ""
 }
 
 // DescribeAbandoned names the first abandoned store of a group's kind, and how many there are;
@@ -122,7 +147,7 @@ func DescribeAbandoned(g v1alpha1.Group, s observation.Snapshot) string {
 	case 0:
 		return ""
 	case 1:
-		return "; " + DescribeLeftBehind(all[0])
+		return "; " + DescribeLeftBehind(s, all[0])
 	}
-	return fmt.Sprintf("; %s; and %d more", DescribeLeftBehind(all[0]), len(all)-1)
+	return fmt.Sprintf("; %s; and %d more", DescribeLeftBehind(s, all[0]), len(all)-1)
 }

@@ -2,6 +2,7 @@ package storestate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -99,6 +100,26 @@ func (m *Match) verify(g v1alpha1.Group, view pd.View, here []pd.Store, port int
 		return
 	}
 	m.Store = &store
+}
+
+// SlotsWithoutInstance returns the slots whose store PD lists, and whose Instance has gone
+// although its member did not leave: it was released to be created again, and spec.replicas is
+// smaller by now; or its group was deleted and made again with fewer members. A store that is
+// Offline leaves by itself.
+func SlotsWithoutInstance(c State) []int32 {
+	if !c.TrustPD.IsAllowed() {
+		return nil
+	}
+	var out []int32
+	for _, store := range c.Snapshot.PD.Stores {
+		pod, ok := names.PodOfHost(store.Address, c.Group.GetName(), c.Group.GetNamespace())
+		slot, own := names.Slot(c.Group.GetName(), pod)
+		if ok && own && store.HasLearnersOnly() != c.HasLeaders && store.State != pd.StateOffline && c.Snapshot.Instance(pod) == nil {
+			out = append(out, slot)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // StallOnMismatch stalls a group of which a store is not the one that it should be;

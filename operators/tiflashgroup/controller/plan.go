@@ -44,6 +44,7 @@ func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rend
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
 	r.ClaimLoss = v1alpha1.HoldOnClaimLoss
 	r.Component, r.DatabaseUnknown, r.Extra = members, !members.TrustPD.IsAllowed(), members.ExtraMembers()
+	r.AwaitedSlots = storestate.SlotsWithoutInstance(members.State)
 	r.Spread = members.Spread(&r.Template, g.Spec.StoreLabels)
 	r.ComponentFor = func(now pd.View) component.Component {
 		later := s

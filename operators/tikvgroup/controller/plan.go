@@ -58,7 +58,7 @@ func makePlan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) 
 		},
 		DatabaseUnknown: !members.TrustPD.IsAllowed(),
 		RollGate:        rollout.RollGate(g, s), MaySuspend: rollout.MaySuspend(g, s), Budget: budget.SharedBudget(g, s),
-		Extra: members.ExtraMembers(), Spread: members.Spread(&template, g.Spec.StoreLabels),
+		Extra: members.ExtraMembers(), AwaitedSlots: storestate.SlotsWithoutInstance(members.State), Spread: members.Spread(&template, g.Spec.StoreLabels),
 	})
 	p := groupPlan{Plan: children, Start: start}
 	p.Calls, p.Flushes = splitFlushes(g, s, p.Calls)
