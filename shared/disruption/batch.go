@@ -130,10 +130,9 @@ func continueBatch(task planner, holder *v1alpha1.Instance, work []component.Dis
 	return step.Worst(held, releaseLease(task.Result, work, holder, "it and its batch serve again"))
 }
 
-// releaseHolder lets the Instance of a holder go that was deleted and does not serve, so
-// that it is created again, whether or not the others of its batch are back. The Lease
-// records that first, and stays with the Instance that is created. No other member stops
-// meanwhile.
+// releaseHolder lets the Instance of a holder go that was deleted and does not serve, so that it is created again,
+// whether or not the others of its batch are back. The Lease records that first, and stays with the Instance that
+// is created. No other member stops meanwhile.
 func releaseHolder(task planner, holder *v1alpha1.Instance, due []component.Disruption) step.Outcome {
 	if holder.DeletionTimestamp == nil || !member.HasMemberFinalizer(holder) || !task.Rendering.Component.RestartsWhenDeleted(holder) || !task.Rendering.Component.IsNotServing(holder) {
 		return step.Done()

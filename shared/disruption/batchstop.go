@@ -11,7 +11,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // batch is a batch under way.
@@ -35,7 +34,12 @@ func stopBatch(task planner, b batch) step.Outcome {
 	if may := inTurn(task.Group, task.Snapshot, task.Rendering, due...); !may.IsAllowed() {
 		return abandonBatch(task, b, may.Reason())
 	}
-	if may := verdict.RequireAll(canStop(task, due), t.AllowsBatch(b.all)); !may.IsAllowed() {
+	for _, d := range due {
+		if may := comesBack(task.Group, task.Snapshot, d); !may.IsAllowed() {
+			return shrinkBatch(task, b, may.Reason())
+		}
+	}
+	if may := t.AllowsBatch(b.all); !may.IsAllowed() {
 		return shrinkBatch(task, b, may.Reason())
 	}
 	waits, ready := step.Done(), true
@@ -79,20 +83,6 @@ func stopBatch(task planner, b batch) step.Outcome {
 		return waits
 	}
 	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instances %s are being restarted together: %s", strings.Join(named, ", "), due[0].Why))
-}
-
-// canStop refuses for one of those that are due which would not come back from a restart, or would
-// not stop: the Lease would be held until its node answers.
-func canStop(task planner, due []component.Disruption) verdict.Verdict {
-	for _, d := range due {
-		if may := comesBack(task.Group, task.Snapshot, d); !may.IsAllowed() {
-			return may
-		}
-		if member.IsUnreachable(d.Instance) && !member.IsStopPending(d.Instance) {
-			return verdict.Refuse("the node of Instance " + d.Instance.Name + " does not answer")
-		}
-	}
-	return verdict.Allow()
 }
 
 // abandonBatch releases the Lease if none has been stopped yet. Otherwise the holder goes

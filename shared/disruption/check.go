@@ -46,13 +46,16 @@ func checkStart(task planner, d component.Disruption) step.Outcome {
 	return step.Done()
 }
 
-// comesBack says whether a member would come back from a restart. A claim that is being deleted goes with its pod. The instance operator does not
-// stop such a pod, so nothing is prepared, and the Lease is left to others. Claims of
-// volumes that the spec does not have any more do not count.
+// comesBack says whether a member would come back from a restart. A claim that is being deleted goes with its pod,
+// which the instance operator does not stop, and a node that does not answer stops none: the Lease is left to
+// others. Claims of volumes that the spec does not have any more do not count.
 func comesBack(g v1alpha1.Group, s observation.Snapshot, d component.Disruption) verdict.Verdict {
 	i := d.Instance
 	if d.Verb != member.Restart || i.DeletionTimestamp != nil {
 		return verdict.Allow()
+	}
+	if member.IsUnreachable(i) && !member.IsStopPending(i) {
+		return verdict.Refusef("the node of Instance %s does not answer, and does not stop its pod: kubectl get node %s", i.Name, i.Status.NodeName)
 	}
 	claims := s.Claims[i.Name]
 	wanted := func(c metav1.ObjectMeta) bool {

@@ -14,11 +14,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// undoForLostHolder has PD undo what was prepared for a store that leads regions and whose
-// Instance is gone, before a member of another kind takes the Lease: the Lease alone reports
-// that it was the operators that keep leaders off that store, and off those of its batch
-// (KV-15). A group of its kind does so by itself, if one is left and not paused. PD may take
-// the Lease while PD does not answer: it may be what has to be repaired.
+// undoForLostHolder has PD undo what was prepared for a store that leads regions and whose Instance is gone,
+// before a member of another kind takes the Lease: the Lease alone reports that it was the operators that keep
+// leaders off that store, and off those of its batch (KV-15). A group of its kind does so by itself, if one is
+// left and not paused. PD may take the Lease while PD does not answer: it may be what has to be repaired.
 func undoForLostHolder(task planner, d component.Disruption) step.Outcome {
 	held := task.Snapshot.Lease
 	if !task.Snapshot.HolderLost || !v1alpha1.LeadsRegions(held.Holder.Kind) || held.Holder.Kind == task.Group.GroupKind() {

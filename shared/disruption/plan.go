@@ -14,10 +14,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// chooseDisruption decides which member may be stopped now. work are the members that are to be
-// restarted or removed and need the Lease for it, in no order; leaving are all that are
-// removed. It fills the Lease, the calls and the permissions, and returns why the rest has
-// to wait.
+// chooseDisruption decides which member may be stopped now. work are the members that are to be restarted or
+// removed and need the Lease for it, in no order; leaving are all that are removed. It fills the Lease, the calls
+// and the permissions, and returns why the rest has to wait.
 func chooseDisruption(task planner, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if holder := observation.HolderOf(task.Snapshot); holder != nil {
 		return continueDisruption(task, holder, work, leaving)

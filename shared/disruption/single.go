@@ -79,9 +79,9 @@ func releaseUnsafe(plan *Result, d component.Disruption, reason string) step.Out
 	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
 }
 
-// waitForTransient keeps the Lease of a member that is ready to be stopped, until what is
-// in the way has passed or has taken too long. To prepare it again would cause the same
-// obstacle again. A member that may be stopped at any moment keeps it in any case.
+// waitForTransient keeps the Lease of a member that is ready to be stopped, until what is in the way has passed or
+// has taken too long. To prepare it again would cause the same obstacle again. A member that may be stopped at
+// any moment keeps it in any case.
 func waitForTransient(task planner, d component.Disruption, reason string) step.Outcome {
 	if !mayWaitLonger(task, d) && !member.IsStopPending(d.Instance) {
 		return releaseUnsafe(task.Result, d, reason)
@@ -143,10 +143,9 @@ func withdrawRemoval(task planner, holder *v1alpha1.Instance, work []component.D
 	return releaseLease(task.Result, work, holder, "its removal has been taken back")
 }
 
-// releaseWhileSuspended releases the Lease for a member of a suspended group that has
-// stopped, or whose Instance was deleted and created again without a pod. Others may be
-// restarted meanwhile, and PD has to be when it is rebuilt. The annotation of the member
-// stays and reports what was begun.
+// releaseWhileSuspended releases the Lease for a member of a suspended group that has stopped, or whose Instance
+// was deleted and created again without a pod. Others may be restarted meanwhile, and PD has to be when it is
+// rebuilt. The annotation of the member stays and reports what was begun.
 func releaseWhileSuspended(task planner) {
 	i := observation.HolderOf(task.Snapshot)
 	if task.Snapshot.AwaitsRecreation(task.Group) {

@@ -24,7 +24,7 @@ func Report(g v1alpha1.Group, instances []*v1alpha1.Instance, drained map[string
 	for _, i := range instances {
 		set := conditions.NewMember(i.Status.Conditions, now)
 		switch {
-		case drained[i.Name], member.HasLeft(i) && !member.HasMemberFinalizer(i): // it was let go, and its pod stops
+		case drained[i.Name], member.HasLeft(i) && !member.HasMemberFinalizer(i): // it was released, and its pod stops
 			set.MarkTrue(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "no other member depends on it: it drains as it stops")
 		case meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionDrained) != nil:
 			set.MarkFalse(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the member stays")

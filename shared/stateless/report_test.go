@@ -14,7 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
 
-// A member that was let go drains its connections for as long as its pod stops. Another one may
+// A member that was released drains its connections for as long as its pod stops. Another one may
 // have its place meanwhile, and its claims are judged when the pod has gone.
 func TestAMemberThatHasLeftStaysSoUntilItsPodHasStopped(t *testing.T) {
 	drained := []metav1.Condition{{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMemberLeft}}
