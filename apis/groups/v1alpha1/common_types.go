@@ -122,6 +122,7 @@ type ComponentSpec struct {
 	// TerminationGracePeriodSeconds of the pods, in seconds. Default: PD 30,
 	// TiKV 120, TiFlash 60, TiDB shutdown.delaySeconds + drainSeconds + 20, TiProxy
 	// shutdown.delaySeconds + drainSeconds + closeSeconds + 5, TiCDC drainSeconds + 30.
+	// In a shorter one, TiDB and TiProxy shorten these times.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
