@@ -76,10 +76,20 @@ func MakePlan(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 		}
 	}
 	since := s.CreationTimestamp.Time
-	if s.Status.LastRun != nil {
-		since = s.Status.LastRun.Time
+	last := s.Status.LastRun
+	if last != nil && !last.After(seen.Now) {
+		since = last.Time
 	}
-	if due, is := latestTime(times, since, seen.Now); is {
+	due, is := latestTime(times, since, seen.Now)
+	switch {
+	case last != nil && last.After(seen.Now):
+		// A clock was ahead. What is due from now on is made: a Backup that is there is not
+		// made twice.
+		p.Status.LastRun = nil
+		if is {
+			p.Status.LastRun = &metav1.Time{Time: due.UTC()}
+		}
+	case is:
 		p.planDue(s, own, due)
 	}
 	return p

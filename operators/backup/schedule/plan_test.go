@@ -74,6 +74,27 @@ func TestBR02WhenABackupIsDue(t *testing.T) {
 	}
 }
 
+// The clock of a node was years ahead, and then was set right.
+func TestBR02BackupsAreMadeAfterAClockThatWasAhead(t *testing.T) {
+	s := sample(func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = &metav1.Time{Time: clock().AddDate(4, 0, 0)} })
+	p := MakePlan(s, Seen{Now: clock()})
+	assert.Nil(t, p.Make, "the time before now was one of those that have been looked at")
+	s.Status = p.Status
+	p = MakePlan(s, Seen{Now: at(29, 2).Time})
+	require.NotNil(t, p.Make)
+	assert.Equal(t, "nightly-20260329-020000", p.Make.Name)
+	assert.Equal(t, at(29, 2), p.Status.LastRun)
+
+	// The clock of the next leader is a little behind: the same Backup is made again, which is there.
+	s.Status = p.Status
+	p = MakePlan(s, Seen{Now: at(29, 2).Add(-time.Second)})
+	assert.Nil(t, p.Make)
+	s.Status = p.Status
+	p = MakePlan(s, Seen{Now: at(29, 2).Time})
+	require.NotNil(t, p.Make)
+	assert.Equal(t, "nightly-20260329-020000", p.Make.Name)
+}
+
 func TestBR02AnInvalidScheduleIsNamed(t *testing.T) {
 	for words, change := range map[string]func(*v1alpha1.BackupScheduleSpec){
 		`spec.schedule: "CRON_TZ=UTC 0 2 * * *"`: func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "CRON_TZ=UTC 0 2 * * *" },
