@@ -50,7 +50,7 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	for i := range pods.Items {
 		seen.Pods = append(seen.Pods, &pods.Items[i])
 	}
-	if run.GetRunStatus().HasEnded() {
+	if run.GetRunStatus().HasEnded() && run.GetDeletionTimestamp() == nil {
 		return seen, nil
 	}
 	if ip := job.ProgressAddress(run, seen); ip != "" {

@@ -341,7 +341,7 @@ func (p *planner) planDeletion(policy v1alpha1.CleanupPolicy, f jobtemplate.File
 	case clean == nil && p.seen.Image == "":
 		p.plan.Outcome = p.checkGate(f)
 	case clean == nil:
-		p.plan.Start = jobtemplate.RenderClean(p.run, f, p.seen.Image)
+		p.plan.Start = jobtemplate.RenderClean(p.run, f, p.seen.Group, p.seen.Image)
 		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")
 	case !p.isOwnJob(clean):
 		p.plan.Outcome = p.stallForForeignJob(clean)

@@ -64,11 +64,11 @@ func TestBR04JobsAreRenderedFromTheSpec(t *testing.T) {
 	p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	golden.CompareJSON(t, "testdata/backup-s3.json", p.Start)
-	golden.CompareJSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), image))
+	golden.CompareJSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), nil, image))
 	p = MakePlan(fromPVC(), Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	golden.CompareJSON(t, "testdata/restore-pvc.json", p.Start)
-	for _, j := range []*batchv1.Job{p.Start, jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), image), MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
+	for _, j := range []*batchv1.Job{p.Start, jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), nil, image), MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
 		c := j.Spec.Template.Spec.Containers[0]
 		verb := c.Command[len(c.Command)-1]
 		args := slices.Clone(c.Args)
@@ -342,6 +342,22 @@ func TestBR04ARestoreIsNeverTriedAgainOnceItMayHaveWritten(t *testing.T) {
 
 func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
 	assert.Equal(t, []time.Duration{firstRetry, 40 * time.Second, lastRetry}, []time.Duration{retryAfter(1), retryAfter(2), retryAfter(30)})
+}
+
+// The image of the program may need the Secrets that the group names.
+func TestBR04FilesAreDeletedWithTheImageOfAPrivateRegistry(t *testing.T) {
+	b, l := toS3(), running()
+	b.Spec.CleanupPolicy, l.Spec.CleanupPolicy = v1alpha1.CleanupDelete, v1alpha1.CleanupDelete
+	b.Finalizers, l.Status.State = []string{v1alpha1.FinalizerBackup}, v1alpha1.RunStopped
+	for _, run := range []v1alpha1.Run{b, l} {
+		run.SetDeletionTimestamp(&metav1.Time{Time: clock()})
+		p := MakePlan(run, Seen{Group: group(), Image: image, Now: clock()})
+		require.NotNil(t, p.Start)
+		assert.Equal(t, []corev1.LocalObjectReference{{Name: "registry"}}, p.Start.Spec.Template.Spec.ImagePullSecrets)
+		p = MakePlan(run, Seen{Image: image, Now: clock()})
+		require.NotNil(t, p.Start, "the group may be gone")
+		assert.Empty(t, p.Start.Spec.Template.Spec.ImagePullSecrets)
+	}
 }
 
 // What deletes the files has no owner: it would go on when the Backup is gone, with files
