@@ -93,7 +93,7 @@ func (p *planner) observeJob(job *batchv1.Job) {
 	e := p.readEnd(job)
 	switch {
 	case job.DeletionTimestamp != nil:
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+job.Name+" is being deleted")
+		p.plan.Outcome = p.waitForStop("Job " + job.Name + " is being deleted")
 		return
 	case !e.complete && !e.failed:
 		s.State, s.StartTime, s.CompletionTime = v1alpha1.RunRunning, &job.CreationTimestamp, nil
@@ -193,6 +193,9 @@ func (p *planner) describeBlocked(job *batchv1.Job) (reason, why string) {
 	if p.lacksPod(job) {
 		return v1alpha1.ReasonPodMissing, fmt.Sprintf("Job %s has no pod: a quota, a policy or a missing serviceAccountName refuses it, or Kubernetes' controller of Jobs does not run; its Events say which: kubectl -n %s describe job %s", job.Name, job.Namespace, job.Name)
 	}
+	if why := p.describeOverdue(); why != "" {
+		return v1alpha1.ReasonPodTerminating, why
+	}
 	for _, pod := range p.podsOf(job) {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -213,6 +216,31 @@ func (p *planner) describeBlocked(job *batchv1.Job) (reason, why string) {
 		}
 	}
 	return "", ""
+}
+
+// describeOverdue names a pod that is there although its grace period has passed, as on a node that was
+// cut off; empty if none is. Until it is gone its Job neither ends nor goes.
+func (p *planner) describeOverdue() string {
+	for _, pod := range p.seen.Pods {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || ended {
+			continue
+		}
+		if left := pod.DeletionTimestamp.Sub(p.seen.Now); left > 0 {
+			p.plan.Wake = left
+			continue
+		}
+		return fmt.Sprintf("pod %s is being stopped on node %s, past its grace period: does the node answer? kubectl get node %[2]s; if it is gone for good: kubectl delete node %[2]s", pod.Name, pod.Spec.NodeName)
+	}
+	return ""
+}
+
+// waitForStop waits for a Job that is being deleted.
+func (p *planner) waitForStop(message string) step.Outcome {
+	if why := p.describeOverdue(); why != "" {
+		return p.waitForObjects(v1alpha1.ReasonPodTerminating, message+": "+why)
+	}
+	return p.waitForObjects(v1alpha1.ReasonDeleting, message)
 }
 
 // lacksPod reports whether a Job should have a pod by now, and has had none.

@@ -333,11 +333,11 @@ func (p *planner) planDeletion(policy v1alpha1.CleanupPolicy, f jobtemplate.File
 	case policy != v1alpha1.CleanupDelete && clean != nil && p.isOwnJob(clean):
 		// Nothing would stop it when the Backup is gone: it has no owner.
 		p.deleteJob(clean)
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+clean.Name+", which deletes the files, is stopped before the "+p.run.RunKind()+" goes without them")
+		p.plan.Outcome = p.waitForStop("Job " + clean.Name + ", which deletes the files, is stopped before the " + p.run.RunKind() + " goes without them")
 	case policy != v1alpha1.CleanupDelete:
 		p.plan.Release = true
 	case running:
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "its Job is stopped before its files are deleted")
+		p.plan.Outcome = p.waitForStop("its Job is stopped before its files are deleted")
 	case clean == nil && p.seen.Image == "":
 		p.plan.Outcome = p.checkGate(f)
 	case clean == nil:
@@ -346,7 +346,7 @@ func (p *planner) planDeletion(policy v1alpha1.CleanupPolicy, f jobtemplate.File
 	case !p.isOwnJob(clean):
 		p.plan.Outcome = p.stallForForeignJob(clean)
 	case clean.DeletionTimestamp != nil:
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "its files are being deleted")
+		p.plan.Outcome = p.waitForStop("its files are being deleted")
 	default:
 		p.readDeletion(f, clean)
 	}

@@ -160,6 +160,50 @@ func TestBR04TheCauseOfAPodThatCannotRunIsNamed(t *testing.T) {
 	}
 }
 
+// Kubernetes says of a Job whose pod is on a node that was cut off neither that it has failed, nor that
+// it is gone, before the node is back.
+func TestBR04APodOnANodeThatDoesNotAnswerIsNamed(t *testing.T) {
+	b, l, deleted := toRetained(), running(), toS3()
+	deleted.Spec.CleanupPolicy, deleted.Finalizers, deleted.DeletionTimestamp = v1alpha1.CleanupDelete, []string{v1alpha1.FinalizerBackup}, &metav1.Time{Time: clock()}
+	l.DeletionTimestamp = &metav1.Time{Time: clock()}
+	j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	j.UID = "j1"
+	log := jobtemplate.RenderLog(l, jobtemplate.Task{State: v1alpha1.LogStopped}, group(), image, 8)
+	log.UID = "j2"
+	going := func(j *batchv1.Job) *batchv1.Job {
+		j = j.DeepCopy()
+		j.DeletionTimestamp = &metav1.Time{Time: clock()}
+		return j
+	}
+	for name, c := range map[string]struct {
+		run v1alpha1.Run
+		job *batchv1.Job
+	}{
+		"a run":                               {b, j},
+		"a run whose Job a user has deleted":  {b, going(j)},
+		"a Backup whose files are to go":      {deleted, going(j)},
+		"a LogBackup that is deleted":         {l, log},
+		"a LogBackup whose Job is going":      {l, going(log)},
+		"a Job that deletes files":            {deleted, jobtemplate.RenderClean(deleted, jobtemplate.FilesOf(deleted), nil, image)},
+		"a Job that deletes files, and going": {deleted, going(jobtemplate.RenderClean(deleted, jobtemplate.FilesOf(deleted), nil, image))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cut := pod(c.job, func(*corev1.PodStatus) {})
+			cut.Name, cut.Spec.NodeName, cut.DeletionTimestamp = "p", "n7", &metav1.Time{Time: clock().Add(7 * time.Second)}
+			seen := Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{c.job}, Pods: []*corev1.Pod{cut}}
+			p := MakePlan(c.run, seen)
+			assert.NotContains(t, p.Outcome.Message, "n7", "it has its grace")
+			assert.Equal(t, 7*time.Second, p.Wake, "nothing else tells that it has passed")
+			seen.Now = clock().Add(7 * time.Second)
+			p = MakePlan(c.run, seen)
+			assert.Contains(t, p.Outcome.Message, "pod p is being stopped on node n7, past its grace period: does the node answer? kubectl get node n7; if it is gone for good: kubectl delete node n7")
+			assert.NotEmpty(t, p.Outcome.After)
+			cut.Status.Phase = corev1.PodSucceeded
+			assert.NotContains(t, MakePlan(c.run, seen).Outcome.Message, "n7", "nothing of it runs")
+		})
+	}
+}
+
 // That its Job is gone ends a run for good, so that it is not left to the cache.
 func TestBR04ARunWhoseJobIsNotSeenIsLookedFor(t *testing.T) {
 	b := toRetained()
