@@ -105,12 +105,14 @@ func (p *planner) observeJob(job *batchv1.Job) {
 		return
 	}
 	s.StartTime, s.CompletionTime = &job.CreationTimestamp, &e.at
-	s.Progress, s.EstimatedCompletionTime = "", nil
+	p.endProgress()
 	lost := !e.told && p.run.RunKind() == v1alpha1.KindBackup && s.Attempts < maxLost
 	switch {
 	case e.complete:
 		s.State, s.Bytes, s.TSO = v1alpha1.RunComplete, e.result.Bytes, e.result.TSO
-		s.Size = humanize.IBytes(uint64(max(0, e.result.Bytes)))
+		if e.told {
+			s.Size = humanize.IBytes(uint64(max(0, e.result.Bytes)))
+		}
 		p.plan.Outcome = step.Done()
 	case e.told && !e.result.Begun || lost:
 		s.State = v1alpha1.RunWaiting
@@ -134,6 +136,11 @@ func (p *planner) reportProgress() {
 	}
 }
 
+// endProgress has status say nothing more of how far a run is that has ended.
+func (p *planner) endProgress() {
+	p.plan.Status.Progress, p.plan.Status.EstimatedCompletionTime = "", nil
+}
+
 // ProgressAddress returns the address of the pod of a run that reports how far it is; empty if none does.
 func ProgressAddress(run v1alpha1.Run, seen Seen) string {
 	if run.RunKind() == v1alpha1.KindLogBackup || run.GetDeletionTimestamp() != nil || run.GetRunStatus().HasEnded() {
@@ -151,6 +158,7 @@ func ProgressAddress(run v1alpha1.Run, seen Seen) string {
 func (p *planner) failRun(reason, message string) {
 	kind := p.run.RunKind()
 	p.plan.Status.State = v1alpha1.RunFailed
+	p.endProgress()
 	if p.plan.Status.CompletionTime == nil {
 		p.plan.Status.CompletionTime = &metav1.Time{Time: p.seen.Now.UTC().Truncate(time.Second)}
 	}

@@ -218,6 +218,31 @@ func TestBR04ARunWhoseJobIsNotSeenIsLookedFor(t *testing.T) {
 	assert.False(t, LacksJob(b, nil))
 }
 
+// What is not known is not told: a size of 0 B would be that of an empty backup, and a run that has
+// ended is not at 45%.
+func TestBR04OfARunThatHasEndedOnlyWhatIsKnownIsTold(t *testing.T) {
+	b := toRetained()
+	j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	b.Status.State, b.Status.Attempts, b.Status.Progress, b.Status.EstimatedCompletionTime = v1alpha1.RunRunning, 1, "45%", &metav1.Time{Time: clock()}
+	gone := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Status
+	assert.Equal(t, v1alpha1.RunFailed, gone.State)
+	assert.Empty(t, gone.Progress)
+	assert.Nil(t, gone.EstimatedCompletionTime)
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: clock()}}}
+	for text, size := range map[string]string{"": "", `{"bytes":0}`: "0 B", `{"bytes":1024}`: "1.0 KiB"} {
+		seen := Seen{Group: group(), Image: image, Now: clock().Add(lag), Jobs: []*batchv1.Job{j}}
+		if text != "" {
+			seen.Pods = []*corev1.Pod{pod(j, func(s *corev1.PodStatus) {
+				s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: text}}}}
+			})}
+		}
+		p := MakePlan(b, seen)
+		assert.Equal(t, v1alpha1.RunComplete, p.Status.State)
+		assert.Equal(t, size, p.Status.Size)
+		assert.Empty(t, p.Status.Progress)
+	}
+}
+
 // What refuses to make a pod tells the Job alone.
 func TestBR04AJobWithoutAPodIsNamed(t *testing.T) {
 	b := toRetained()
