@@ -29,6 +29,8 @@ const born = 5 * time.Second
 type end struct {
 	complete, failed bool
 	at               metav1.Time
+	// unstarted says that the container with the program has never run.
+	unstarted bool
 	// result that the pod has left; told says that there is one. words are Kubernetes'
 	// without it.
 	result result.Result
@@ -62,7 +64,9 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 	if c := workload.JobCondition(job, batchv1.JobFailed); c != nil {
 		out.failed, out.at = true, c.LastTransitionTime
 	}
-	for _, pod := range p.podsOf(job) {
+	pods := p.podsOf(job)
+	out.unstarted = len(pods) > 0 && !slices.ContainsFunc(pods, mayHaveStarted)
+	for _, pod := range pods {
 		if pod.Status.Reason != "" {
 			out.words = "its pod ended without a message: " + result.OneLine(pod.Status.Reason)
 		}
@@ -80,6 +84,24 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 		}
 	}
 	return out
+}
+
+// mayHaveStarted reports whether the container with the program may have run in a pod that failed. It has
+// not if the node has refused the pod, or the container before it has failed.
+func mayHaveStarted(pod *corev1.Pod) bool {
+	s := pod.Status
+	for _, c := range s.ContainerStatuses {
+		if c.State.Waiting == nil {
+			return true
+		}
+	}
+	for _, c := range s.InitContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return false
+		}
+	}
+	refused := strings.HasPrefix(s.Reason, "OutOf") || slices.Contains([]string{"NodeAffinity", "NodeShutdown", "UnexpectedAdmissionError"}, s.Reason)
+	return !refused || len(s.InitContainerStatuses)+len(s.ContainerStatuses) > 0
 }
 
 // podsOf are the pods of a Job.
@@ -114,7 +136,7 @@ func (p *planner) observeJob(job *batchv1.Job) {
 			s.Size = humanize.IBytes(uint64(max(0, e.result.Bytes)))
 		}
 		p.plan.Outcome = step.Done()
-	case e.told && !e.result.Begun || lost:
+	case e.told && !e.result.Begun || lost || e.unstarted:
 		s.State = v1alpha1.RunWaiting
 		after := retryAfter(s.Attempts)
 		p.plan.Outcome = p.stallRun(e.reason(), fmt.Sprintf("%s; it is tried again after %s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339)))

@@ -409,6 +409,38 @@ func TestBR04ARestoreIsNeverTriedAgainOnceItMayHaveWritten(t *testing.T) {
 	assert.Nil(t, MakePlan(r, Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}).Start)
 }
 
+// A Restore that has failed for good may cost a new cluster, so that it has not if it did nothing.
+func TestBR04ARunWhoseContainerNeverStartedIsTriedAgain(t *testing.T) {
+	ended := func(name string, code int32) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}}
+	}
+	waits := corev1.ContainerStatus{Name: jobtemplate.Container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}
+	for name, c := range map[string]struct {
+		pod   corev1.PodStatus
+		again bool
+		words string
+	}{
+		"the node has refused it":      {corev1.PodStatus{Reason: "OutOfmemory"}, true, "its pod ended without a message: OutOfmemory; it is tried again after"},
+		"the node was shutting down":   {corev1.PodStatus{Reason: "NodeShutdown"}, true, "NodeShutdown; it is tried again after"},
+		"the program was not brought":  {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 1)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, true, "container program of its pod ended without a message: Error, exit code 1; it is tried again"},
+		"it was evicted, perhaps late": {corev1.PodStatus{Reason: "Evicted"}, false, "delete it"},
+		"the tool may have begun":      {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 0)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, false, "delete it"},
+		"it was killed":                {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 137)}, ContainerStatuses: []corev1.ContainerStatus{ended(jobtemplate.Container, 137)}}, false, "delete it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fromPVC()
+			j := MakePlan(r, Seen{Group: group(), Image: image, Now: clock()}).Start
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: clock()}}}
+			p := MakePlan(r, Seen{Group: group(), Image: image, Now: clock().Add(lag), Jobs: []*batchv1.Job{j}, Pods: []*corev1.Pod{pod(j, func(s *corev1.PodStatus) {
+				*s = c.pod
+				s.Phase = corev1.PodFailed
+			})}})
+			assert.Equal(t, c.again, p.Status.State == v1alpha1.RunWaiting)
+			assert.Contains(t, p.Outcome.Message, c.words)
+		})
+	}
+}
+
 func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
 	assert.Equal(t, []time.Duration{firstRetry, 40 * time.Second, lastRetry}, []time.Duration{retryAfter(1), retryAfter(2), retryAfter(30)})
 }
