@@ -237,3 +237,23 @@ func TestBR02ABackupThatCannotBeginIsNamed(t *testing.T) {
 	stuck.DeletionTimestamp = &metav1.Time{Time: clock()}
 	assert.Equal(t, step.KindDone, MakePlan(s, Seen{Backups: []*v1alpha1.Backup{good, stuck}, Now: clock()}).Last.Kind)
 }
+
+// A wrong image, a quota or a node that was cut off has the pod of a Backup wait forever, too. It is named
+// when a time was left out for it: a node may be on its way.
+func TestBR02ABackupWhosePodDoesNotRunIsNamed(t *testing.T) {
+	stuck := backup("nightly-1", v1alpha1.RunRunning, 0)
+	stuck.CreationTimestamp = metav1.Time{Time: at(27, 2).Add(time.Second)}
+	last := func(reason string, run *metav1.Time) step.Outcome {
+		stuck.Status.Reason = reason
+		s := sample(func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = run })
+		return MakePlan(s, Seen{Backups: []*v1alpha1.Backup{stuck}, Now: clock()}).Last
+	}
+	for _, reason := range []string{v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodTerminating, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfigError} {
+		assert.Equal(t, step.KindDone, last(reason, at(27, 2)).Kind, reason)
+		assert.Equal(t, "Backup nightly-1 cannot begin, and others may wait for it: correct what its status says, or delete it; spec.template is for later ones: kubectl -n db describe backup nightly-1", last(reason, at(28, 2)).Message)
+	}
+	for _, reason := range []string{"", v1alpha1.ReasonJobRunning, v1alpha1.ReasonWaitingForTiDBGroup} {
+		assert.Equal(t, step.KindDone, last(reason, at(28, 2)).Kind, reason)
+	}
+	assert.Equal(t, step.KindDone, last(v1alpha1.ReasonImagePullFailed, nil).Kind)
+}
