@@ -260,7 +260,7 @@ func (p *planner) describeOverdue() string {
 			p.plan.Wake = left
 			continue
 		}
-		return fmt.Sprintf("pod %s is being stopped on node %s, past its grace period: does the node answer? kubectl get node %[2]s; if it is gone for good: kubectl delete node %[2]s", pod.Name, pod.Spec.NodeName)
+		return fmt.Sprintf("pod %s is being stopped on node %s, past its grace period: does the node answer? kubectl get node %s; if it is gone for good: kubectl delete node %s", pod.Name, pod.Spec.NodeName, pod.Spec.NodeName, pod.Spec.NodeName)
 	}
 	return ""
 }
