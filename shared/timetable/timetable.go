@@ -12,6 +12,10 @@ import (
 // ErrZoneInSchedule is what is wrong with a schedule that brings its time zone along.
 var ErrZoneInSchedule = errors.New("the time zone has a field of its own")
 
+// errNoTime is what is wrong with @every: it counts from whenever it is asked, so that the next
+// time is never reached.
+var errNoTime = errors.New("it says no time of the clock")
+
 // ZoneError is a time zone that is not known.
 type ZoneError struct{ Zone string }
 
@@ -37,7 +41,7 @@ func Parse(schedule, zone string) (cron.Schedule, error) {
 	fields, ok := clock.(*cron.SpecSchedule)
 	switch {
 	case !ok:
-		return clock, nil
+		return nil, errNoTime
 	case fields.Hour&everyHour != 0:
 		fields.Location = location
 		return fields, nil

@@ -25,7 +25,11 @@ func TestAnInvalidScheduleIsReported(t *testing.T) {
 	require.ErrorAs(t, err, &zone)
 	require.EqualError(t, err, "unknown time zone Mars/Olympus")
 	_, err = Parse("0 2 * *", "")
-	assert.ErrorContains(t, err, "expected exactly 5 fields")
+	require.ErrorContains(t, err, "expected exactly 5 fields")
+	_, err = Parse("@every 1h", "")
+	require.ErrorContains(t, err, "says no time of the clock")
+	_, err = Parse("@midnight", "")
+	assert.NoError(t, err)
 }
 
 func TestWhereTheClockIsChangedATimeCountsOnce(t *testing.T) {

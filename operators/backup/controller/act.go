@@ -21,7 +21,7 @@ import (
 // act carries the plan of a run out. The object is read from the API server before a Job is
 // made or deleted: what has ended stands in its status, and a cache that does not know it
 // yet must not have it run again.
-func (r *runs) act(ctx context.Context, run v1alpha1.Run, p job.Plan) step.Outcome {
+func (r *runs) act(ctx context.Context, run v1alpha1.Run, seen job.Seen, p job.Plan) step.Outcome {
 	if p.Start == nil && len(p.Stop) == 0 && !p.Hold && !p.Release {
 		return step.Done()
 	}
@@ -40,27 +40,41 @@ func (r *runs) act(ctx context.Context, run v1alpha1.Run, p job.Plan) step.Outco
 	switch {
 	case p.Hold, p.Release:
 		return r.changeFinalizer(ctx, run, p.Hold)
-	case p.Start != nil && p.Start.Labels[v1alpha1.LabelPhysicalOf] != "":
-		return r.startAlone(ctx, run, p.Start)
+	case p.Start != nil && excludesOthers(run, p.Start):
+		return r.startAlone(ctx, run, seen)
 	case p.Start != nil:
 		return r.start(ctx, run, p.Start)
 	}
 	return step.Done()
 }
 
-// startAlone makes the Job of a physical run, of which one runs at a time in a cluster. No cache
-// is asked, and nothing else makes one meanwhile: one operator is the leader.
-func (r *runs) startAlone(ctx context.Context, run v1alpha1.Run, j *batchv1.Job) step.Outcome {
+// excludesOthers reports whether a Job may run only while some others do not: one of a physical run,
+// or one that begins the task of a log, which must not be while a Restore writes stores.
+func excludesOthers(run v1alpha1.Run, j *batchv1.Job) bool {
+	begins := run.RunKind() == v1alpha1.KindLogBackup && run.GetDeletionTimestamp() == nil && run.GetRunStatus().State == v1alpha1.RunWaiting
+	return begins || j.Labels[v1alpha1.LabelPhysicalOf] != ""
+}
+
+// startAlone makes a Job that others exclude, if none is there by the API server. No cache is asked,
+// and nothing else makes one meanwhile: one operator is the leader. That a log may begin stands
+// in the status of its LogBackup before.
+func (r *runs) startAlone(ctx context.Context, run v1alpha1.Run, seen job.Seen) step.Outcome {
 	r.physical.Lock()
 	defer r.physical.Unlock()
-	others, err := physicalJobs(ctx, r.Live, j.Namespace, j.Labels[v1alpha1.LabelPhysicalOf])
-	if err != nil {
+	var err error
+	if seen.Others, err = physicalJobs(ctx, r.Live, run.GetNamespace(), seen.Group.PDGroupName()); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if other := job.FindRunning(run, others); other != nil {
-		return step.Conflict(v1alpha1.ReasonWaitingForRun, "Job "+other.Name+" has just been made")
+	if run.RunKind() == v1alpha1.KindRestore {
+		if seen.Logs, err = logsOf(ctx, r.Live, run.GetNamespace()); err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		}
 	}
-	return r.start(ctx, run, j)
+	p := planRun(run, seen)
+	if p.Start == nil {
+		return step.Conflict(p.Outcome.Reason, p.Outcome.Message)
+	}
+	return r.start(ctx, run, p.Start)
 }
 
 // stop deletes a Job. In the foreground it is there until its pod is not.

@@ -1,17 +1,23 @@
 package controller
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/job"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/schedule"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -77,6 +83,85 @@ func TestBR02RetentionDeletesWhatTheAPIServerStillHasSo(t *testing.T) {
 			}
 			assert.NotEqual(t, step.KindDone, outcome.Kind, "it is planned again")
 			assert.Len(t, left.Items, 1)
+		})
+	}
+}
+
+// A TiDBGroup becomes Ready, and what waited for it begins at once, each before its cache shows the
+// other: BR refuses one of the two, and a Restore that BR refused is not tried again.
+func TestBR04WhatExcludesOneAnotherIsLookedForAtTheAPIServer(t *testing.T) {
+	scheme, err := operator.NewScheme()
+	require.NoError(t, err)
+	g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "g", Generation: 1}}
+	g.Spec.PDGroup.Name, g.Spec.Version = "pd", "v8.5.7"
+	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	bucket := v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "copies", Secret: &v1alpha1.LocalReference{Name: "keys"}}}
+	newLog := func() *v1alpha1.LogBackup {
+		l := &v1alpha1.LogBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "l", UID: "of-l", Finalizers: []string{v1alpha1.FinalizerBackup}}}
+		l.Spec.TiDBGroup.Name, l.Spec.Storage = "g", bucket
+		l.Status.PDGroup, l.Status.State = "pd", v1alpha1.RunWaiting
+		return l
+	}
+	newRestore := func(name string) *v1alpha1.Restore {
+		r := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("of-" + name)}}
+		r.Spec.TiDBGroup.Name, r.Spec.Type = "g", v1alpha1.BackupPhysical
+		r.Spec.From = v1alpha1.RestoreSource{Storage: &bucket, Folder: "monday"}
+		return r
+	}
+	// What the cache shows, to which each may begin.
+	cached := job.Seen{Group: g, Image: image, Now: time.Now()}
+	jobOf := func(run v1alpha1.Run) *batchv1.Job {
+		p := planRun(run, cached)
+		require.NotNil(t, p.Start)
+		return p.Start
+	}
+	stopped := newLog()
+	stopped.Status.State = v1alpha1.RunStopped
+	elsewhere := newLog()
+	elsewhere.Status.PDGroup = "another"
+	looked := newLog()
+	looked.Status.State, looked.Status.CompletionTime = v1alpha1.RunRunning, &metav1.Time{Time: time.Now().Add(-time.Hour)}
+	for name, c := range map[string]struct {
+		run   v1alpha1.Run
+		there client.Object
+		waits string
+	}{
+		"a Restore, nothing is there":             {newRestore("r"), nil, ""},
+		"a Restore, a log that begins":            {newRestore("r"), newLog(), "LogBackup l writes a log"},
+		"a Restore, a log that was stopped":       {newRestore("r"), stopped, ""},
+		"a Restore, a log of another cluster":     {newRestore("r"), elsewhere, ""},
+		"a Restore, another one":                  {newRestore("r"), jobOf(newRestore("other")), "Job other-restore-1 belongs to another"},
+		"a log, nothing is there":                 {newLog(), nil, ""},
+		"a log, a Restore that begins":            {newLog(), jobOf(newRestore("r")), "Job r-restore-1 restores into the cluster"},
+		"a look at a log that goes on, as before": {looked, jobOf(newRestore("r")), ""},
+		"a Restore, one that waits as it does":    {newRestore("r"), newRestore("other"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{c.run}
+			if c.there != nil {
+				objects = append(objects, c.there)
+			}
+			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+			var physical sync.Mutex
+			r := &runs{Env: operator.Env{Client: live, Live: live, Recorder: events.NewFakeRecorder(1)}, kind: c.run.RunKind(), physical: &physical}
+			r.new = func() v1alpha1.Run { return &v1alpha1.Restore{} }
+			if c.run.RunKind() == v1alpha1.KindLogBackup {
+				r.new = func() v1alpha1.Run { return &v1alpha1.LogBackup{} }
+			}
+			run := r.new()
+			require.NoError(t, live.Get(t.Context(), client.ObjectKeyFromObject(c.run), run))
+
+			outcome := r.act(t.Context(), run, cached, planRun(run, cached))
+			made, err := listJobs(t.Context(), live, client.MatchingLabels(jobtemplate.RunLabels(run)))
+			require.NoError(t, err)
+			if c.waits == "" {
+				assert.Equal(t, step.Done(), outcome)
+				assert.Len(t, made, 1)
+				return
+			}
+			assert.Contains(t, outcome.Message, c.waits)
+			assert.Equal(t, step.KindAfter, outcome.Kind, "it is planned again")
+			assert.Empty(t, made)
 		})
 	}
 }

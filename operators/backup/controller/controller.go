@@ -93,7 +93,8 @@ type runs struct {
 	many func() client.ObjectList
 	// progress asks pods how far they are.
 	progress *progress.Client
-	// physical is held while the Job of a physical run is made, of a Backup or a Restore.
+	// physical is held while a Job is made that others exclude: of a physical Backup or Restore, or of
+	// a log that begins.
 	physical *sync.Mutex
 }
 
@@ -192,7 +193,7 @@ func (r *runs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	}
 	p := planRun(run, seen)
 	r.Outcomes.Count("plan", p.Outcome)
-	outcome := r.Outcomes.Count("act", r.act(ctx, run, p))
+	outcome := r.Outcomes.Count("act", r.act(ctx, run, seen, p))
 
 	status, set := reportRun(run, p, outcome, seen.Now)
 	before, after := statusesOf(run, p, &status)

@@ -50,7 +50,7 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	for i := range pods.Items {
 		seen.Pods = append(seen.Pods, &pods.Items[i])
 	}
-	if run.GetRunStatus().HasEnded() {
+	if run.GetRunStatus().HasEnded() && run.GetDeletionTimestamp() == nil {
 		return seen, nil
 	}
 	if ip := job.ProgressAddress(run, seen); ip != "" {
@@ -90,14 +90,13 @@ func (r *runs) observeSource(ctx context.Context, of *v1alpha1.Restore, seen *jo
 			seen.Source = source
 		}
 	}
-	var logs v1alpha1.LogBackupList
-	if err := r.Client.List(ctx, &logs, client.InNamespace(of.Namespace)); err != nil {
-		return fmt.Errorf("list LogBackups: %w", err)
+	var err error
+	if seen.Logs, err = logsOf(ctx, r.Client, of.Namespace); err != nil {
+		return err
 	}
-	for i := range logs.Items {
-		seen.Logs = append(seen.Logs, &logs.Items[i])
-		if logs.Items[i].Name == logOf(of) {
-			seen.Log = &logs.Items[i]
+	for _, l := range seen.Logs {
+		if l.Name == logOf(of) {
+			seen.Log = l
 		}
 	}
 	if seen.Log == nil {
@@ -147,6 +146,19 @@ func restoresOf(ctx context.Context, from client.Reader, namespace string) ([]v1
 		return nil, fmt.Errorf("list Restores: %w", err)
 	}
 	return out.Items, nil
+}
+
+// logsOf reads the LogBackups of a namespace.
+func logsOf(ctx context.Context, from client.Reader, namespace string) ([]*v1alpha1.LogBackup, error) {
+	var all v1alpha1.LogBackupList
+	if err := from.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list LogBackups: %w", err)
+	}
+	var out []*v1alpha1.LogBackup
+	for i := range all.Items {
+		out = append(out, &all.Items[i])
+	}
+	return out, nil
 }
 
 // physicalJobs reads the Jobs of physical runs of a cluster.

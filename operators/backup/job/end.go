@@ -29,6 +29,8 @@ const born = 5 * time.Second
 type end struct {
 	complete, failed bool
 	at               metav1.Time
+	// unstarted says that the container with the program has never run.
+	unstarted bool
 	// result that the pod has left; told says that there is one. words are Kubernetes'
 	// without it.
 	result result.Result
@@ -62,7 +64,9 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 	if c := workload.JobCondition(job, batchv1.JobFailed); c != nil {
 		out.failed, out.at = true, c.LastTransitionTime
 	}
-	for _, pod := range p.podsOf(job) {
+	pods := p.podsOf(job)
+	out.unstarted = len(pods) > 0 && !slices.ContainsFunc(pods, mayHaveStarted)
+	for _, pod := range pods {
 		if pod.Status.Reason != "" {
 			out.words = "its pod ended without a message: " + result.OneLine(pod.Status.Reason)
 		}
@@ -82,6 +86,24 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 	return out
 }
 
+// mayHaveStarted reports whether the container with the program may have run in a pod that failed. It has
+// not if the node has refused the pod, or the container before it has failed.
+func mayHaveStarted(pod *corev1.Pod) bool {
+	s := pod.Status
+	for _, c := range s.ContainerStatuses {
+		if c.State.Waiting == nil {
+			return true
+		}
+	}
+	for _, c := range s.InitContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return false
+		}
+	}
+	refused := strings.HasPrefix(s.Reason, "OutOf") || slices.Contains([]string{"NodeAffinity", "NodeShutdown", "UnexpectedAdmissionError"}, s.Reason)
+	return !refused || len(s.InitContainerStatuses)+len(s.ContainerStatuses) > 0
+}
+
 // podsOf are the pods of a Job.
 func (p *planner) podsOf(job *batchv1.Job) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(p.seen.Pods), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, job) })
@@ -93,7 +115,7 @@ func (p *planner) observeJob(job *batchv1.Job) {
 	e := p.readEnd(job)
 	switch {
 	case job.DeletionTimestamp != nil:
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+job.Name+" is being deleted")
+		p.plan.Outcome = p.waitForStop("Job " + job.Name + " is being deleted")
 		return
 	case !e.complete && !e.failed:
 		s.State, s.StartTime, s.CompletionTime = v1alpha1.RunRunning, &job.CreationTimestamp, nil
@@ -105,14 +127,16 @@ func (p *planner) observeJob(job *batchv1.Job) {
 		return
 	}
 	s.StartTime, s.CompletionTime = &job.CreationTimestamp, &e.at
-	s.Progress, s.EstimatedCompletionTime = "", nil
+	p.endProgress()
 	lost := !e.told && p.run.RunKind() == v1alpha1.KindBackup && s.Attempts < maxLost
 	switch {
 	case e.complete:
 		s.State, s.Bytes, s.TSO = v1alpha1.RunComplete, e.result.Bytes, e.result.TSO
-		s.Size = humanize.IBytes(uint64(max(0, e.result.Bytes)))
+		if e.told {
+			s.Size = humanize.IBytes(uint64(max(0, e.result.Bytes)))
+		}
 		p.plan.Outcome = step.Done()
-	case e.told && !e.result.Begun || lost:
+	case e.told && !e.result.Begun || lost || e.unstarted:
 		s.State = v1alpha1.RunWaiting
 		after := retryAfter(s.Attempts)
 		p.plan.Outcome = p.stallRun(e.reason(), fmt.Sprintf("%s; it is tried again after %s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339)))
@@ -134,6 +158,11 @@ func (p *planner) reportProgress() {
 	}
 }
 
+// endProgress has status say nothing more of how far a run is that has ended.
+func (p *planner) endProgress() {
+	p.plan.Status.Progress, p.plan.Status.EstimatedCompletionTime = "", nil
+}
+
 // ProgressAddress returns the address of the pod of a run that reports how far it is; empty if none does.
 func ProgressAddress(run v1alpha1.Run, seen Seen) string {
 	if run.RunKind() == v1alpha1.KindLogBackup || run.GetDeletionTimestamp() != nil || run.GetRunStatus().HasEnded() {
@@ -151,6 +180,7 @@ func ProgressAddress(run v1alpha1.Run, seen Seen) string {
 func (p *planner) failRun(reason, message string) {
 	kind := p.run.RunKind()
 	p.plan.Status.State = v1alpha1.RunFailed
+	p.endProgress()
 	if p.plan.Status.CompletionTime == nil {
 		p.plan.Status.CompletionTime = &metav1.Time{Time: p.seen.Now.UTC().Truncate(time.Second)}
 	}
@@ -193,6 +223,9 @@ func (p *planner) describeBlocked(job *batchv1.Job) (reason, why string) {
 	if p.lacksPod(job) {
 		return v1alpha1.ReasonPodMissing, fmt.Sprintf("Job %s has no pod: a quota, a policy or a missing serviceAccountName refuses it, or Kubernetes' controller of Jobs does not run; its Events say which: kubectl -n %s describe job %s", job.Name, job.Namespace, job.Name)
 	}
+	if why := p.describeOverdue(); why != "" {
+		return v1alpha1.ReasonPodTerminating, why
+	}
 	for _, pod := range p.podsOf(job) {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -213,6 +246,31 @@ func (p *planner) describeBlocked(job *batchv1.Job) (reason, why string) {
 		}
 	}
 	return "", ""
+}
+
+// describeOverdue names a pod that is there although its grace period has passed, as on a node that was
+// cut off; empty if none is. Until it is gone its Job neither ends nor goes.
+func (p *planner) describeOverdue() string {
+	for _, pod := range p.seen.Pods {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || ended {
+			continue
+		}
+		if left := pod.DeletionTimestamp.Sub(p.seen.Now); left > 0 {
+			p.plan.Wake = left
+			continue
+		}
+		return fmt.Sprintf("pod %s is being stopped on node %s, past its grace period: does the node answer? kubectl get node %s; if it is gone for good: kubectl delete node %s", pod.Name, pod.Spec.NodeName, pod.Spec.NodeName, pod.Spec.NodeName)
+	}
+	return ""
+}
+
+// waitForStop waits for a Job that is being deleted.
+func (p *planner) waitForStop(message string) step.Outcome {
+	if why := p.describeOverdue(); why != "" {
+		return p.waitForObjects(v1alpha1.ReasonPodTerminating, message+": "+why)
+	}
+	return p.waitForObjects(v1alpha1.ReasonDeleting, message)
 }
 
 // lacksPod reports whether a Job should have a pod by now, and has had none.

@@ -37,6 +37,9 @@ func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 		p.plan.Outcome = p.stallForForeignJob(job)
 	case job != nil && job.DeletionTimestamp != nil:
 		p.plan.Outcome = p.checkTask(l)
+		if stop := p.waitForStop("Job " + job.Name + " is being deleted"); stop.Reason == v1alpha1.ReasonPodTerminating {
+			p.plan.Outcome = stop
+		}
 	case job != nil && !workload.HasJobEnded(job):
 		p.logRuns(l, job)
 	case job != nil && !p.hasNoted(l, job):

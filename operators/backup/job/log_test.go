@@ -390,3 +390,14 @@ func TestBR02NoLogIsTruncatedWhoseTaskHasStopped(t *testing.T) {
 	l.Spec.TruncateBefore = &metav1.Time{Time: result.TimeOf(tso(5))}
 	assert.Nil(t, MakePlan(l, Seen{Group: group(), Image: image, Now: clock().Add(time.Second)}).Start)
 }
+
+// A time that time stamps of TiDB do not reach is after the end of each log, and no time before it.
+func TestBR02ALogIsNotTruncatedForATimeThatNoTimeStampHas(t *testing.T) {
+	l := running()
+	// 30 minutes past three, but for bits that do not fit.
+	l.Spec.TruncateBefore = &metav1.Time{Time: time.UnixMilli(result.TimeOf(tso(30)).UnixMilli() + 1<<46)}
+	p := MakePlan(l, Seen{Group: group(), Image: image, Now: clock()})
+	assert.Nil(t, p.Start)
+	assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
+	assert.Greater(t, result.TSOFromTime(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), tso(0))
+}

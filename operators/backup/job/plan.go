@@ -237,16 +237,16 @@ func (p *planner) checkGate(f jobtemplate.Files) step.Outcome {
 	if l := p.findActiveLog(); l != nil {
 		return p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s writes a log of the cluster, and BR restores only where none is written: stop it: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"state\":\"Stopped\"}}'", l.Name, l.Namespace, l.Name))
 	}
-	if other := FindRunning(p.run, p.seen.Others); other != nil {
+	if other := p.findRunning(); other != nil {
 		return p.waitForObjects(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s belongs to another physical run of the cluster, and only one runs at a time: kubectl -n %s describe job %s", other.Name, other.Namespace, other.Name))
 	}
 	return step.Done()
 }
 
-// FindRunning returns the Job of another run than this that has not ended; nil if there is none.
-func FindRunning(run v1alpha1.Run, others []*batchv1.Job) *batchv1.Job {
-	for _, j := range others {
-		if !workload.HasJobEnded(j) && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()) {
+// findRunning returns the Job of another run than this that has not ended; nil if there is none.
+func (p *planner) findRunning() *batchv1.Job {
+	for _, j := range p.seen.Others {
+		if !workload.HasJobEnded(j) && j.Labels[v1alpha1.LabelRun] != string(p.run.GetUID()) {
 			return j
 		}
 	}
@@ -333,20 +333,20 @@ func (p *planner) planDeletion(policy v1alpha1.CleanupPolicy, f jobtemplate.File
 	case policy != v1alpha1.CleanupDelete && clean != nil && p.isOwnJob(clean):
 		// Nothing would stop it when the Backup is gone: it has no owner.
 		p.deleteJob(clean)
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+clean.Name+", which deletes the files, is stopped before the "+p.run.RunKind()+" goes without them")
+		p.plan.Outcome = p.waitForStop("Job " + clean.Name + ", which deletes the files, is stopped before the " + p.run.RunKind() + " goes without them")
 	case policy != v1alpha1.CleanupDelete:
 		p.plan.Release = true
 	case running:
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "its Job is stopped before its files are deleted")
+		p.plan.Outcome = p.waitForStop("its Job is stopped before its files are deleted")
 	case clean == nil && p.seen.Image == "":
 		p.plan.Outcome = p.checkGate(f)
 	case clean == nil:
-		p.plan.Start = jobtemplate.RenderClean(p.run, f, p.seen.Image)
+		p.plan.Start = jobtemplate.RenderClean(p.run, f, p.seen.Group, p.seen.Image)
 		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")
 	case !p.isOwnJob(clean):
 		p.plan.Outcome = p.stallForForeignJob(clean)
 	case clean.DeletionTimestamp != nil:
-		p.plan.Outcome = p.waitForObjects(v1alpha1.ReasonDeleting, "its files are being deleted")
+		p.plan.Outcome = p.waitForStop("its files are being deleted")
 	default:
 		p.readDeletion(f, clean)
 	}

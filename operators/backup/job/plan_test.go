@@ -64,11 +64,11 @@ func TestBR04JobsAreRenderedFromTheSpec(t *testing.T) {
 	p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	golden.CompareJSON(t, "testdata/backup-s3.json", p.Start)
-	golden.CompareJSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), image))
+	golden.CompareJSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), nil, image))
 	p = MakePlan(fromPVC(), Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	golden.CompareJSON(t, "testdata/restore-pvc.json", p.Start)
-	for _, j := range []*batchv1.Job{p.Start, jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), image), MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
+	for _, j := range []*batchv1.Job{p.Start, jobtemplate.RenderClean(b, jobtemplate.FilesOf(b), nil, image), MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
 		c := j.Spec.Template.Spec.Containers[0]
 		verb := c.Command[len(c.Command)-1]
 		args := slices.Clone(c.Args)
@@ -160,6 +160,50 @@ func TestBR04TheCauseOfAPodThatCannotRunIsNamed(t *testing.T) {
 	}
 }
 
+// Kubernetes says of a Job whose pod is on a node that was cut off neither that it has failed, nor that
+// it is gone, before the node is back.
+func TestBR04APodOnANodeThatDoesNotAnswerIsNamed(t *testing.T) {
+	b, l, deleted := toRetained(), running(), toS3()
+	deleted.Spec.CleanupPolicy, deleted.Finalizers, deleted.DeletionTimestamp = v1alpha1.CleanupDelete, []string{v1alpha1.FinalizerBackup}, &metav1.Time{Time: clock()}
+	l.DeletionTimestamp = &metav1.Time{Time: clock()}
+	j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	j.UID = "j1"
+	log := jobtemplate.RenderLog(l, jobtemplate.Task{State: v1alpha1.LogStopped}, group(), image, 8)
+	log.UID = "j2"
+	going := func(j *batchv1.Job) *batchv1.Job {
+		j = j.DeepCopy()
+		j.DeletionTimestamp = &metav1.Time{Time: clock()}
+		return j
+	}
+	for name, c := range map[string]struct {
+		run v1alpha1.Run
+		job *batchv1.Job
+	}{
+		"a run":                               {b, j},
+		"a run whose Job a user has deleted":  {b, going(j)},
+		"a Backup whose files are to go":      {deleted, going(j)},
+		"a LogBackup that is deleted":         {l, log},
+		"a LogBackup whose Job is going":      {l, going(log)},
+		"a Job that deletes files":            {deleted, jobtemplate.RenderClean(deleted, jobtemplate.FilesOf(deleted), nil, image)},
+		"a Job that deletes files, and going": {deleted, going(jobtemplate.RenderClean(deleted, jobtemplate.FilesOf(deleted), nil, image))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cut := pod(c.job, func(*corev1.PodStatus) {})
+			cut.Name, cut.Spec.NodeName, cut.DeletionTimestamp = "p", "n7", &metav1.Time{Time: clock().Add(7 * time.Second)}
+			seen := Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{c.job}, Pods: []*corev1.Pod{cut}}
+			p := MakePlan(c.run, seen)
+			assert.NotContains(t, p.Outcome.Message, "n7", "it has its grace")
+			assert.Equal(t, 7*time.Second, p.Wake, "nothing else tells that it has passed")
+			seen.Now = clock().Add(7 * time.Second)
+			p = MakePlan(c.run, seen)
+			assert.Contains(t, p.Outcome.Message, "pod p is being stopped on node n7, past its grace period: does the node answer? kubectl get node n7; if it is gone for good: kubectl delete node n7")
+			assert.NotEmpty(t, p.Outcome.After)
+			cut.Status.Phase = corev1.PodSucceeded
+			assert.NotContains(t, MakePlan(c.run, seen).Outcome.Message, "n7", "nothing of it runs")
+		})
+	}
+}
+
 // That its Job is gone ends a run for good, so that it is not left to the cache.
 func TestBR04ARunWhoseJobIsNotSeenIsLookedFor(t *testing.T) {
 	b := toRetained()
@@ -172,6 +216,31 @@ func TestBR04ARunWhoseJobIsNotSeenIsLookedFor(t *testing.T) {
 	assert.True(t, LacksJob(b, []*batchv1.Job{j}), "that is the Job of an earlier attempt")
 	b.Status.State = v1alpha1.RunFailed
 	assert.False(t, LacksJob(b, nil))
+}
+
+// What is not known is not told: a size of 0 B would be that of an empty backup, and a run that has
+// ended is not at 45%.
+func TestBR04OfARunThatHasEndedOnlyWhatIsKnownIsTold(t *testing.T) {
+	b := toRetained()
+	j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	b.Status.State, b.Status.Attempts, b.Status.Progress, b.Status.EstimatedCompletionTime = v1alpha1.RunRunning, 1, "45%", &metav1.Time{Time: clock()}
+	gone := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Status
+	assert.Equal(t, v1alpha1.RunFailed, gone.State)
+	assert.Empty(t, gone.Progress)
+	assert.Nil(t, gone.EstimatedCompletionTime)
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: clock()}}}
+	for text, size := range map[string]string{"": "", `{"bytes":0}`: "0 B", `{"bytes":1024}`: "1.0 KiB"} {
+		seen := Seen{Group: group(), Image: image, Now: clock().Add(lag), Jobs: []*batchv1.Job{j}}
+		if text != "" {
+			seen.Pods = []*corev1.Pod{pod(j, func(s *corev1.PodStatus) {
+				s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: text}}}}
+			})}
+		}
+		p := MakePlan(b, seen)
+		assert.Equal(t, v1alpha1.RunComplete, p.Status.State)
+		assert.Equal(t, size, p.Status.Size)
+		assert.Empty(t, p.Status.Progress)
+	}
 }
 
 // What refuses to make a pod tells the Job alone.
@@ -340,8 +409,56 @@ func TestBR04ARestoreIsNeverTriedAgainOnceItMayHaveWritten(t *testing.T) {
 	assert.Nil(t, MakePlan(r, Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}).Start)
 }
 
+// A Restore that has failed for good may cost a new cluster, so that it has not if it did nothing.
+func TestBR04ARunWhoseContainerNeverStartedIsTriedAgain(t *testing.T) {
+	ended := func(name string, code int32) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}}
+	}
+	waits := corev1.ContainerStatus{Name: jobtemplate.Container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}
+	for name, c := range map[string]struct {
+		pod   corev1.PodStatus
+		again bool
+		words string
+	}{
+		"the node has refused it":      {corev1.PodStatus{Reason: "OutOfmemory"}, true, "its pod ended without a message: OutOfmemory; it is tried again after"},
+		"the node was shutting down":   {corev1.PodStatus{Reason: "NodeShutdown"}, true, "NodeShutdown; it is tried again after"},
+		"the program was not brought":  {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 1)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, true, "container program of its pod ended without a message: Error, exit code 1; it is tried again"},
+		"it was evicted, perhaps late": {corev1.PodStatus{Reason: "Evicted"}, false, "delete it"},
+		"the tool may have begun":      {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 0)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, false, "delete it"},
+		"it was killed":                {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 137)}, ContainerStatuses: []corev1.ContainerStatus{ended(jobtemplate.Container, 137)}}, false, "delete it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fromPVC()
+			j := MakePlan(r, Seen{Group: group(), Image: image, Now: clock()}).Start
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: clock()}}}
+			p := MakePlan(r, Seen{Group: group(), Image: image, Now: clock().Add(lag), Jobs: []*batchv1.Job{j}, Pods: []*corev1.Pod{pod(j, func(s *corev1.PodStatus) {
+				*s = c.pod
+				s.Phase = corev1.PodFailed
+			})}})
+			assert.Equal(t, c.again, p.Status.State == v1alpha1.RunWaiting)
+			assert.Contains(t, p.Outcome.Message, c.words)
+		})
+	}
+}
+
 func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
 	assert.Equal(t, []time.Duration{firstRetry, 40 * time.Second, lastRetry}, []time.Duration{retryAfter(1), retryAfter(2), retryAfter(30)})
+}
+
+// The image of the program may need the Secrets that the group names.
+func TestBR04FilesAreDeletedWithTheImageOfAPrivateRegistry(t *testing.T) {
+	b, l := toS3(), running()
+	b.Spec.CleanupPolicy, l.Spec.CleanupPolicy = v1alpha1.CleanupDelete, v1alpha1.CleanupDelete
+	b.Finalizers, l.Status.State = []string{v1alpha1.FinalizerBackup}, v1alpha1.RunStopped
+	for _, run := range []v1alpha1.Run{b, l} {
+		run.SetDeletionTimestamp(&metav1.Time{Time: clock()})
+		p := MakePlan(run, Seen{Group: group(), Image: image, Now: clock()})
+		require.NotNil(t, p.Start)
+		assert.Equal(t, []corev1.LocalObjectReference{{Name: "registry"}}, p.Start.Spec.Template.Spec.ImagePullSecrets)
+		p = MakePlan(run, Seen{Image: image, Now: clock()})
+		require.NotNil(t, p.Start, "the group may be gone")
+		assert.Empty(t, p.Start.Spec.Template.Spec.ImagePullSecrets)
+	}
 }
 
 // What deletes the files has no owner: it would go on when the Backup is gone, with files

@@ -103,7 +103,7 @@ func bucketOf(s v1alpha1.Storage) bucket {
 	secret := func(r *v1alpha1.LocalReference) string { return ptr.Deref(r, v1alpha1.LocalReference{}).Name }
 	switch {
 	case s.S3 != nil && s.S3.CASecret == nil:
-		return bucket{"s3", "", s.S3.Bucket, s.S3.Endpoint, s.S3.Region, secret(s.S3.Secret)}
+		return bucket{"s3", "", s.S3.Bucket, s.S3.Endpoint, jobtemplate.RegionOf(s.S3), secret(s.S3.Secret)}
 	case s.GCS != nil:
 		return bucket{provider: "gcs", name: s.GCS.Bucket, secret: secret(s.GCS.Secret)}
 	case s.Azblob != nil:

@@ -66,6 +66,8 @@ func TestBR01APointInTimeIsRestoredFromTheNewestFullBackupBeforeIt(t *testing.T)
 		"one of some tables":           {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Tables = []string{"a.b"} })}, nil, "", "no complete Backup"},
 		"one of another cluster":       {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "other" })}, nil, "", "no complete Backup"},
 		"one in another bucket":        {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Storage.S3.Bucket = "other" })}, nil, "", "no complete Backup"},
+		"the region by its name":       {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Storage.S3.Region = "us-east-1" })}, nil, "x", ""},
+		"one in another region":        {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Storage.S3.Region = "eu-west-1" })}, nil, "", "no complete Backup"},
 		"one that is going":            {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.DeletionTimestamp = &metav1.Time{Time: clock()} })}, nil, "", "no complete Backup"},
 		"a moment that is to come":     {55, []*v1alpha1.Backup{old}, nil, "", "LogBackup the-log has reached 2026-01-02T03:50:00.000Z, and spec.pointInTime is 2026-01-02T03:55:00.000Z"},
 		"a moment after the last look": {55, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.State = v1alpha1.RunStopped }, "old", ""},

@@ -77,7 +77,7 @@ func (m *maker) mountStorage(f Files, readOnly bool) {
 	add := func(args ...string) { m.main.Args = append(m.main.Args, args...) }
 	add("--folder="+f.Path(), "--uid="+f.UID)
 	if s := f.Storage.S3; s != nil {
-		add("--bucket="+s.Bucket, "--region="+cmp.Or(s.Region, "us-east-1"), fmt.Sprintf("--path-style=%t", ptr.Deref(s.ForcePathStyle, true)))
+		add("--bucket="+s.Bucket, "--region="+RegionOf(s), fmt.Sprintf("--path-style=%t", ptr.Deref(s.ForcePathStyle, true)))
 		if s.Endpoint != "" {
 			add("--endpoint=" + s.Endpoint)
 		}
@@ -100,6 +100,9 @@ func (m *maker) mountStorage(f Files, readOnly bool) {
 		m.mount("storage", volumeDir, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.ClaimName}}, readOnly)
 	}
 }
+
+// RegionOf is the region of a bucket.
+func RegionOf(s *v1alpha1.S3Storage) string { return cmp.Or(s.Region, "us-east-1") }
 
 // mountCredentials mounts the Secret of a bucket; nil for one that is reached by the pod's identity.
 func (m *maker) mountCredentials(secret *v1alpha1.LocalReference) {

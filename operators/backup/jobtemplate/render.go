@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // What the parts of a Job are called, and where they lie in its pod.
@@ -149,11 +150,15 @@ func TaskName(l *v1alpha1.LogBackup) string {
 }
 
 // RenderClean renders the Job that deletes the files of a Backup or a LogBackup. It is owned by
-// nothing: Kubernetes would delete it when the object is deleted in the foreground.
-func RenderClean(run v1alpha1.Run, f Files, image string) *batchv1.Job {
+// nothing: Kubernetes would delete it when the object is deleted in the foreground. The TiDBGroup
+// is nil if it is gone.
+func RenderClean(run v1alpha1.Run, f Files, g *v1alpha1.TiDBGroup, image string) *batchv1.Job {
 	m := newMaker(run, ComponentClean, 1)
 	m.job.OwnerReferences = nil
 	m.job.Spec.TTLSecondsAfterFinished = ptr.To[int32](cleanTTL)
+	if g != nil {
+		m.pod.ImagePullSecrets = workload.PullSecrets(&g.Spec.ComponentSpec)
+	}
 	m.main.Image = image
 	m.main.Command = []string{"/" + program, "clean"}
 	m.main.Resources = corev1.ResourceRequirements{

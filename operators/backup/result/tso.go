@@ -8,8 +8,13 @@ import (
 // logicalBits are those of a time stamp of TiDB below its milliseconds.
 const logicalBits = 18
 
+// lastMilli is the last moment that a time stamp of TiDB can be of, in the year 4199.
+const lastMilli = 1<<(64-logicalBits) - 1
+
 // TSOFromTime is the first time stamp of TiDB of a moment.
-func TSOFromTime(at time.Time) uint64 { return uint64(max(0, at.UnixMilli())) << logicalBits } //nolint:gosec // not below 0
+func TSOFromTime(at time.Time) uint64 {
+	return uint64(min(max(0, at.UnixMilli()), lastMilli)) << logicalBits //nolint:gosec // not below 0
+}
 
 // TimeOf is when a time stamp of TiDB was given, to the millisecond.
 func TimeOf(tso uint64) time.Time { return time.UnixMilli(int64(tso >> logicalBits)).UTC() } //nolint:gosec // 46 bits

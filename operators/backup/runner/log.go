@@ -61,10 +61,13 @@ func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, err
 	}
 	out := result.Result{Log: &result.Log{Task: result.TaskStopped}}
 	if c.Log.Truncate != "" {
+		// The log goes on although it cannot be truncated, and how far it is is told.
 		if err := c.truncate(ctx, log); err != nil {
-			return result.Result{}, err
+			out = failure.NewResult(err, v1alpha1.ReasonRunFailed, false)
+			out.Log = &result.Log{Task: result.TaskStopped}
+		} else {
+			out.Log.Truncated = c.Log.Truncate
 		}
-		out.Log.Truncated = c.Log.Truncate
 	}
 	if c.Log.State != result.TaskStopped {
 		if own, err = c.fetchTask(ctx, log); err != nil {
@@ -75,6 +78,8 @@ func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, err
 	own.fillIn(out.Log, c.Log.State)
 	if len(failed) > 0 && c.Log.State != result.TaskStopped {
 		out.Reason, out.Message = v1alpha1.ReasonLogTaskFailed, "TiKV had paused the task: "+failed[0]
+	}
+	if out.Reason != "" {
 		return out, errBegun
 	}
 	return out, nil

@@ -131,8 +131,7 @@ func TestBR01TheCauseOfABlockedLogBackupIsNamed(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Join(s.dir, "copies", "prod", "monday"), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(s.dir, "copies", "prod", "monday", "x"), nil, 0o600))
 		}, v1alpha1.ReasonFolderTaken, "files that belong to no backup"},
-		"PD":                  {func(_ *Command, b *brOf, _ server) { b.fails["status"] = "context deadline exceeded" }, v1alpha1.ReasonRunFailed, "context deadline exceeded"},
-		"nothing to truncate": {func(c *Command, _ *brOf, _ server) { c.Log.State, c.Log.Truncate = result.TaskStopped, "50" }, v1alpha1.ReasonFolderTaken, "nothing is deleted"},
+		"PD": {func(_ *Command, b *brOf, _ server) { b.fails["status"] = "context deadline exceeded" }, v1alpha1.ReasonRunFailed, "context deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, br, s := keeping(t)
@@ -176,7 +175,33 @@ func TestBR01ALogIsTruncatedInItsOwnFolder(t *testing.T) {
 	assert.Equal(t, []string{"log", "truncate", "--until", "77", "--yes", "--storage"}, args[:6])
 	c.UID = "of-another"
 	_, err = c.keepLog(t.Context(), io.Discard)
-	require.ErrorContains(t, err, "nothing is deleted")
+	require.ErrorIs(t, err, errBegun)
+}
+
+// A bucket may refuse deletions, such as one with a retention policy. The log goes on all the same.
+func TestBR01HowFarALogIsIsToldAlthoughItCannotBeTruncated(t *testing.T) {
+	for name, of := range map[string]struct {
+		change        func(*Command, *brOf)
+		reason, words string
+	}{
+		"the bucket refuses":       {func(_ *Command, b *brOf) { b.fails["truncate"] = "AccessDenied" }, v1alpha1.ReasonStorageRefused, "AccessDenied"},
+		"the folder is another's":  {func(c *Command, _ *brOf) { c.UID = "of-another" }, v1alpha1.ReasonFolderTaken, "nothing is deleted"},
+		"the keys are not there":   {func(c *Command, _ *brOf) { c.Storage.Credentials = t.TempDir() }, v1alpha1.ReasonMissingReference, "is not there"},
+		"a task had an error, too": {func(_ *Command, b *brOf) { b.fails["truncate"], b.tasks[0].Status = "AccessDenied", taskError }, v1alpha1.ReasonLogTaskFailed, "TiKV had paused the task"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, br, _ := keeping(t)
+			_, err := c.keepLog(t.Context(), io.Discard)
+			require.NoError(t, err)
+			br.tasks[0].Checkpoint, c.Log.Truncate = 99, "77"
+			of.change(&c, br)
+			out, err := c.keepLog(t.Context(), io.Discard)
+			require.ErrorIs(t, err, errBegun)
+			assert.Equal(t, of.reason, out.Reason)
+			assert.Contains(t, out.Message, of.words)
+			assert.Equal(t, &result.Log{Task: "Running", Start: "42", Checkpoint: "99"}, out.Log)
+		})
+	}
 }
 
 func TestBR01ALogMustReachTheRequestedPointInTime(t *testing.T) {

@@ -75,14 +75,31 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		}
 		return c.restoreStores(ctx, p, db, log, m)
 	}
-	err = c.load(ctx, p, db, log, password)
-	if !slices.Contains(before, database.TaskSchema) {
-		err = errors.Join(err, database.DropTasks(ctx, db))
-	}
-	if err != nil {
+	how := loading{password: password, tidy: !slices.Contains(before, database.TaskSchema)}
+	if err := c.loadAll(ctx, p, db, log, how); err != nil {
 		return failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret), errBegun
 	}
 	return resultOfMarker(m), nil
+}
+
+// loading is how a logical backup is loaded: by which password, and whether what TiDB Lightning makes for
+// itself is removed again.
+type loading struct {
+	password string
+	tidy     bool
+}
+
+// loadAll loads a logical backup, and removes what TiDB Lightning leaves. A run that has written
+// everything does not fail of that: it is no user's, and no backup has it.
+func (c Command) loadAll(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, how loading) error {
+	err := c.load(ctx, p, db, log, how.password)
+	if !how.tidy {
+		return err
+	}
+	if left := database.DropTasks(ctx, db); left != nil {
+		_, _ = fmt.Fprintf(log, "database %s, which TiDB Lightning has made, could not be dropped: %v\n", database.TaskSchema, left)
+	}
+	return err
 }
 
 // load makes the sequences, which TiDB Lightning does not, and has it do the rest.

@@ -3,6 +3,8 @@ package runner
 import (
 	"bytes"
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -146,6 +148,26 @@ func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 	_, _, err := c.Database.Connect(t.Context(), "", time.Second)
 	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, failure.NewResult(err, "", false).Reason)
 	require.EqualError(t, err, "Secret s: the CA of TiDB's certificate is not there: correct it: the TiDBGroup names it in spec.tls.mysql")
+}
+
+// unreachable is a database that does not answer.
+type unreachable struct{}
+
+func (unreachable) Connect(context.Context) (driver.Conn, error) { return nil, errors.New("no answer") }
+func (unreachable) Driver() driver.Driver                        { return nil }
+
+// A Restore that has written everything has not failed: the user would drop all of it again.
+func TestBR04ARestoreDoesNotFailOfWhatTiDBLightningLeaves(t *testing.T) {
+	_, p := volume(t)
+	var log bytes.Buffer
+	c := Command{Scratch: t.TempDir(), Filters: []string{"*.*"}, Tool: tool(t, "exit 0")}
+	require.NoError(t, c.loadAll(t.Context(), p, sql.OpenDB(unreachable{}), &log, loading{tidy: true}))
+	assert.Contains(t, log.String(), "database lightning_task_info, which TiDB Lightning has made, could not be dropped: ")
+	log.Reset()
+	require.NoError(t, c.loadAll(t.Context(), p, sql.OpenDB(unreachable{}), &log, loading{}))
+	assert.Empty(t, log.String(), "it was there before")
+	c.Tool = tool(t, "exit 1")
+	require.Error(t, c.loadAll(t.Context(), p, sql.OpenDB(unreachable{}), &log, loading{tidy: true}))
 }
 
 func TestParse(t *testing.T) {

@@ -46,7 +46,7 @@ type Plan struct {
 // MakePlan decides what to do.
 func MakePlan(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 	own := ownOf(s, seen.Backups)
-	p := Plan{Status: *s.Status.DeepCopy(), Last: lastOutcome(own), Outcome: step.Done()}
+	p := Plan{Status: *s.Status.DeepCopy(), Last: lastOutcome(s, own), Outcome: step.Done()}
 	good := completeBackups(own)
 	p.Status.Complete, p.Status.LastBackup, p.Status.LastBackupTime = int32(len(good)), "", nil //nolint:gosec // few
 	if len(good) > 0 {
@@ -76,10 +76,20 @@ func MakePlan(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 		}
 	}
 	since := s.CreationTimestamp.Time
-	if s.Status.LastRun != nil {
-		since = s.Status.LastRun.Time
+	last := s.Status.LastRun
+	if last != nil && !last.After(seen.Now) {
+		since = last.Time
 	}
-	if due, is := latestTime(times, since, seen.Now); is {
+	due, is := latestTime(times, since, seen.Now)
+	switch {
+	case last != nil && last.After(seen.Now):
+		// A clock was ahead. What is due from now on is made: a Backup that is there is not
+		// made twice.
+		p.Status.LastRun = nil
+		if is {
+			p.Status.LastRun = &metav1.Time{Time: due.UTC()}
+		}
+	case is:
 		p.planDue(s, own, due)
 	}
 	return p
@@ -122,11 +132,22 @@ func ownOf(s *v1alpha1.BackupSchedule, all []*v1alpha1.Backup) []*v1alpha1.Backu
 	return slices.DeleteFunc(slices.Clone(all), func(b *v1alpha1.Backup) bool { return !IsOwn(s, b) })
 }
 
-// lastOutcome says what became of the backup that ended last. One that cannot begin is tried
+// isStuck reports whether a Backup does not go on before a user has acted: it cannot begin, or its pod
+// does not run, for which a time was left out. A pod that has just been made may get its node.
+func isStuck(s *v1alpha1.BackupSchedule, b *v1alpha1.Backup) bool {
+	if b.DeletionTimestamp != nil || b.Status.HasEnded() {
+		return false
+	}
+	noPod := slices.Contains([]string{v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodTerminating, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfigError}, b.Status.Reason)
+	leftOut := s.Status.LastRun != nil && s.Status.LastRun.After(b.CreationTimestamp.Time)
+	return meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.ConditionStalled) || noPod && leftOut
+}
+
+// lastOutcome says what became of the backup that ended last. One that does not go on is tried
 // again without an end, and no other is made meanwhile: it has failed, too.
-func lastOutcome(own []*v1alpha1.Backup) step.Outcome {
+func lastOutcome(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup) step.Outcome {
 	for _, b := range own {
-		if b.DeletionTimestamp == nil && !b.Status.HasEnded() && meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.ConditionStalled) {
+		if isStuck(s, b) {
 			return step.Stall(v1alpha1.ReasonRunFailed, fmt.Sprintf("Backup %s cannot begin, and others may wait for it: correct what its status says, or delete it; spec.template is for later ones: kubectl -n %s describe backup %s", b.Name, b.Namespace, b.Name))
 		}
 	}

@@ -74,10 +74,32 @@ func TestBR02WhenABackupIsDue(t *testing.T) {
 	}
 }
 
+// The clock of a node was years ahead, and then was set right.
+func TestBR02BackupsAreMadeAfterAClockThatWasAhead(t *testing.T) {
+	s := sample(func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = &metav1.Time{Time: clock().AddDate(4, 0, 0)} })
+	p := MakePlan(s, Seen{Now: clock()})
+	assert.Nil(t, p.Make, "the time before now was one of those that have been looked at")
+	s.Status = p.Status
+	p = MakePlan(s, Seen{Now: at(29, 2).Time})
+	require.NotNil(t, p.Make)
+	assert.Equal(t, "nightly-20260329-020000", p.Make.Name)
+	assert.Equal(t, at(29, 2), p.Status.LastRun)
+
+	// The clock of the next leader is a little behind: the same Backup is made again, which is there.
+	s.Status = p.Status
+	p = MakePlan(s, Seen{Now: at(29, 2).Add(-time.Second)})
+	assert.Nil(t, p.Make)
+	s.Status = p.Status
+	p = MakePlan(s, Seen{Now: at(29, 2).Time})
+	require.NotNil(t, p.Make)
+	assert.Equal(t, "nightly-20260329-020000", p.Make.Name)
+}
+
 func TestBR02AnInvalidScheduleIsNamed(t *testing.T) {
 	for words, change := range map[string]func(*v1alpha1.BackupScheduleSpec){
 		`spec.schedule: "CRON_TZ=UTC 0 2 * * *"`: func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "CRON_TZ=UTC 0 2 * * *" },
 		`spec.schedule: "0 2 * *"`:               func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "0 2 * *" },
+		`spec.schedule: "@every 1h"`:             func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "@every 1h" },
 		`spec.timeZone: "Mars"`:                  func(s *v1alpha1.BackupScheduleSpec) { s.TimeZone = "Mars" },
 	} {
 		s := sample(func(s *v1alpha1.BackupSchedule) {
@@ -214,4 +236,24 @@ func TestBR02ABackupThatCannotBeginIsNamed(t *testing.T) {
 	assert.Equal(t, "Backup nightly-1 cannot begin, and others may wait for it: correct what its status says, or delete it; spec.template is for later ones: kubectl -n db describe backup nightly-1", p.Last.Message)
 	stuck.DeletionTimestamp = &metav1.Time{Time: clock()}
 	assert.Equal(t, step.KindDone, MakePlan(s, Seen{Backups: []*v1alpha1.Backup{good, stuck}, Now: clock()}).Last.Kind)
+}
+
+// A wrong image, a quota or a node that was cut off has the pod of a Backup wait forever, too. It is named
+// when a time was left out for it: a node may be on its way.
+func TestBR02ABackupWhosePodDoesNotRunIsNamed(t *testing.T) {
+	stuck := backup("nightly-1", v1alpha1.RunRunning, 0)
+	stuck.CreationTimestamp = metav1.Time{Time: at(27, 2).Add(time.Second)}
+	last := func(reason string, run *metav1.Time) step.Outcome {
+		stuck.Status.Reason = reason
+		s := sample(func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = run })
+		return MakePlan(s, Seen{Backups: []*v1alpha1.Backup{stuck}, Now: clock()}).Last
+	}
+	for _, reason := range []string{v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodTerminating, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfigError} {
+		assert.Equal(t, step.KindDone, last(reason, at(27, 2)).Kind, reason)
+		assert.Equal(t, "Backup nightly-1 cannot begin, and others may wait for it: correct what its status says, or delete it; spec.template is for later ones: kubectl -n db describe backup nightly-1", last(reason, at(28, 2)).Message)
+	}
+	for _, reason := range []string{"", v1alpha1.ReasonJobRunning, v1alpha1.ReasonWaitingForTiDBGroup} {
+		assert.Equal(t, step.KindDone, last(reason, at(28, 2)).Kind, reason)
+	}
+	assert.Equal(t, step.KindDone, last(v1alpha1.ReasonImagePullFailed, nil).Kind)
 }
