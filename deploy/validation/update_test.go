@@ -54,6 +54,7 @@ func TestTransitions(t *testing.T) {
 		{name: "a cluster's PD replicas before there is a cluster ID", kind: cluster, after: one("spec.pd.replicas", "5"),
 			refused: []string{"spec.pd.replicas", "cannot change until PD has bootstrapped", "wait for status.clusterID"}},
 		{name: "a cluster's PD replicas once there is a cluster ID", kind: cluster, status: one("status", "{clusterID: '7123'}"), after: one("spec.pd.replicas", "5")},
+		{name: "a cluster's PD replicas of 0, with which its PDGroup cannot be made", kind: cluster, before: one("spec.pd.replicas", "0"), after: one("spec.pd.replicas", "3")},
 		{name: "a cluster's TiKV replicas at any time", kind: cluster, after: one("spec.tikv[0].replicas", "5")},
 
 		{name: "another PDGroup for a TiKVGroup", kind: tikv, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable: create another group instead"}},
