@@ -259,6 +259,13 @@ func TestAClosedServiceSelectsNoPodAndTellsNoAddress(t *testing.T) {
 	assert.Empty(t, workload.Endpoint(g, shut, ports[0], nil))
 }
 
+// A load balancer may tell both, of which each leads to it.
+func TestALoadBalancerWithANameAndAnAddressIsToldByItsName(t *testing.T) {
+	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7", Hostname: "db.example.com"}}
+	assert.Equal(t, "db.example.com:2379", workload.Endpoint(group(), nil, workload.Port{Name: "client", Number: 2379}, s))
+}
+
 func TestThePeerServiceKnowsMembersBeforeTheyAreReady(t *testing.T) {
 	s := workload.PeerService(group(), main().Ports)
 	assert.Equal(t, "basic-pd-peer", s.Name)
