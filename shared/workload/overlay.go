@@ -188,13 +188,14 @@ func findRemovedParts(before, after corev1.PodTemplateSpec, mainContainer string
 			return fmt.Sprintf("spec.overlay.spec.volumes: volume %q is gone: an overlay may not remove it", v.Name)
 		}
 	}
-	return findChangedParts(*old, *now)
+	return findChangedParts(*old, *now, before.Spec.Volumes)
 }
 
 // findChangedParts names what an overlay changed of the component's container that the rest
 // rests on: the variables that its arguments name, the ports that probes and Services name, and
-// where its volumes are mounted. Without its volume a member would begin with no data.
-func findChangedParts(old, now corev1.Container) string {
+// where claims are mounted, which are not among the template's volumes. Without its claim a
+// member would begin with no data.
+func findChangedParts(old, now corev1.Container, volumes []corev1.Volume) string {
 	at := fmt.Sprintf("spec.overlay.spec.containers[%s]", old.Name)
 	for _, v := range ownVariables() {
 		if !slices.ContainsFunc(now.Env, func(x corev1.EnvVar) bool { return equality.Semantic.DeepEqual(x, v) }) {
@@ -210,7 +211,8 @@ func findChangedParts(old, now corev1.Container) string {
 		same := func(x corev1.VolumeMount) bool {
 			return x.MountPath == m.MountPath && x.Name == m.Name && x.SubPath == m.SubPath && x.SubPathExpr == ""
 		}
-		if m.Name != tmpVolume && !slices.ContainsFunc(now.VolumeMounts, same) {
+		isClaim := !slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		if isClaim && !slices.ContainsFunc(now.VolumeMounts, same) {
 			return fmt.Sprintf("%s.volumeMounts[%s]: volume %q is mounted there, and has to be: remove it from the overlay", at, m.MountPath, m.Name)
 		}
 	}
