@@ -367,6 +367,10 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 				continue
 			}
 			assert.Equal(t, "own", o.GetNamespace())
+			endpoints, _, err := unstructured.NestedSlice(o.Object, "spec", "endpoints")
+			require.NoError(t, err)
+			require.Len(t, endpoints, 1)
+			assert.Equal(t, true, endpoints[0].(map[string]any)["honorLabels"], "the namespace of a series is that of its object, not of the operators")
 			selector, _, err := unstructured.NestedStringMap(o.Object, "spec", "selector", "matchLabels")
 			require.NoError(t, err)
 			services := every[corev1.Service](t, objects, "Service")

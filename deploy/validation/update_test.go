@@ -54,6 +54,7 @@ func TestTransitions(t *testing.T) {
 		{name: "a cluster's PD replicas before there is a cluster ID", kind: cluster, after: one("spec.pd.replicas", "5"),
 			refused: []string{"spec.pd.replicas", "cannot change until PD has bootstrapped", "wait for status.clusterID"}},
 		{name: "a cluster's PD replicas once there is a cluster ID", kind: cluster, status: one("status", "{clusterID: '7123'}"), after: one("spec.pd.replicas", "5")},
+		{name: "a cluster's PD replicas of 0, with which its PDGroup cannot be made", kind: cluster, before: one("spec.pd.replicas", "0"), after: one("spec.pd.replicas", "3")},
 		{name: "a cluster's TiKV replicas at any time", kind: cluster, after: one("spec.tikv[0].replicas", "5")},
 
 		{name: "another PDGroup for a TiKVGroup", kind: tikv, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable: create another group instead"}},
@@ -93,6 +94,14 @@ func TestTransitions(t *testing.T) {
 		{name: "storage that shrinks behind a volume put before it", kind: tiflash, before: one("spec.volumes[1]", "{name: data1, storage: 3Gi}"),
 			after: one("spec.volumes", "[{name: data1, storage: 2Gi}, {name: data0, storage: 1Gi}]"), refused: []string{"spec.volumes[].storage may only grow"}},
 
+		{name: "TiFlash's data volumes in another order", kind: tiflash, before: one("spec.volumes[1]", "{name: data1, storage: 1Gi}"),
+			after: one("spec.volumes", "[{name: data1, storage: 1Gi}, {name: data0, storage: 1Gi}]"), refused: []string{"the first data volume", "has to stay the first", "add volumes behind it"}},
+		{name: "a data volume put before another one, in a cluster", kind: cluster, after: one("spec.tiflash[0].volumes", "[{name: more, storage: 1Gi}, {name: data0, storage: 1Gi}]"), refused: []string{"spec.tiflash[0]", "has to stay the first"}},
+		{name: "the first of two data volumes taken away", kind: tiflash, before: one("spec.volumes[1]", "{name: data1, storage: 1Gi}"), after: one("spec.volumes", "[{name: data1, storage: 1Gi}]"), refused: []string{"has to stay the first"}},
+		{name: "the last data volume taken away", kind: tiflash, before: one("spec.volumes[1]", "{name: data1, storage: 1Gi}"), after: one("spec.volumes", "[{name: data0, storage: 1Gi}]")},
+		{name: "a data volume added at the end", kind: tiflash, after: one("spec.volumes[1]", "{name: data1, storage: 1Gi}")},
+		{name: "a volume with mounts put before a data volume", kind: tiflash, after: one("spec.volumes", "[{name: logs, storage: 1Gi, mounts: [{mountPath: /logs}]}, {name: data0, storage: 1Gi}]")},
+		{name: "a data volume under another name", kind: tiflash, after: one("spec.volumes[0].name", "other")},
 		{name: "bootstrap SQL added later", kind: tidb, after: []change{sql}, refused: []string{"bootstrapSQL takes effect only when the cluster is made", "run the SQL with a client instead"}},
 		{name: "bootstrap SQL changed later", kind: tidb, before: []change{sql}, after: one("spec.bootstrapSQL.key", "other.sql"), refused: []string{"bootstrapSQL takes effect only when the cluster is made"}},
 		{name: "bootstrap SQL taken away later", kind: tidb, before: []change{sql}, after: one("spec.bootstrapSQL", "")},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	sigsjson "sigs.k8s.io/json"
@@ -185,6 +186,34 @@ func findRemovedParts(before, after corev1.PodTemplateSpec, mainContainer string
 	for _, v := range before.Spec.Volumes {
 		if !slices.ContainsFunc(after.Spec.Volumes, func(x corev1.Volume) bool { return x.Name == v.Name }) {
 			return fmt.Sprintf("spec.overlay.spec.volumes: volume %q is gone: an overlay may not remove it", v.Name)
+		}
+	}
+	return findChangedParts(*old, *now, before.Spec.Volumes)
+}
+
+// findChangedParts names what an overlay changed of the component's container that the rest
+// rests on: the variables that its arguments name, the ports that probes and Services name, and
+// where claims are mounted, which are not among the template's volumes. Without its claim a
+// member would begin with no data.
+func findChangedParts(old, now corev1.Container, volumes []corev1.Volume) string {
+	at := fmt.Sprintf("spec.overlay.spec.containers[%s]", old.Name)
+	for _, v := range ownVariables() {
+		if !slices.ContainsFunc(now.Env, func(x corev1.EnvVar) bool { return equality.Semantic.DeepEqual(x, v) }) {
+			return fmt.Sprintf("%s.env[%s]: it is gone or another, and arguments of the operator name it: remove it from the overlay", at, v.Name)
+		}
+	}
+	for _, p := range old.Ports {
+		if !slices.ContainsFunc(now.Ports, func(x corev1.ContainerPort) bool { return x.Name == p.Name && x.ContainerPort == p.ContainerPort }) {
+			return fmt.Sprintf("%s.ports[%s]: it is gone or another, and probes and Services name it: remove it from the overlay", at, p.Name)
+		}
+	}
+	for _, m := range old.VolumeMounts {
+		same := func(x corev1.VolumeMount) bool {
+			return x.MountPath == m.MountPath && x.Name == m.Name && x.SubPath == m.SubPath && x.SubPathExpr == ""
+		}
+		isClaim := !slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		if isClaim && !slices.ContainsFunc(now.VolumeMounts, same) {
+			return fmt.Sprintf("%s.volumeMounts[%s]: volume %q is mounted there, and has to be: remove it from the overlay", at, m.MountPath, m.Name)
 		}
 	}
 	return ""

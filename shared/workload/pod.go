@@ -189,15 +189,20 @@ func renderContainer(g v1alpha1.Group, m Main) corev1.Container {
 	return c
 }
 
-// renderEnvironment returns the variables that arguments refer to, then the user's.
-func renderEnvironment(spec *v1alpha1.ComponentSpec) []corev1.EnvVar {
+// ownVariables returns the variables that arguments refer to.
+func ownVariables() []corev1.EnvVar {
 	field := func(path string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}
 	}
-	env := []corev1.EnvVar{
+	return []corev1.EnvVar{
 		{Name: "POD_NAME", ValueFrom: field("metadata.name")},
 		{Name: "NAMESPACE", ValueFrom: field("metadata.namespace")},
 	}
+}
+
+// renderEnvironment returns the operator's variables, then the user's.
+func renderEnvironment(spec *v1alpha1.ComponentSpec) []corev1.EnvVar {
+	env := ownVariables()
 	for _, e := range spec.Env {
 		v := corev1.EnvVar{Name: e.Name, Value: e.Value}
 		switch {

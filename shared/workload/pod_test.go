@@ -62,7 +62,14 @@ func TestAnOverlayIsMergedByName(t *testing.T) {
 		"the image of an init container": {`{"spec":{"initContainers":[{"name":"first","image":"mirror/first"}]}}`, func(t *testing.T, p corev1.PodSpec) {
 			assert.Equal(t, []corev1.Container{{Name: "first", Image: "mirror/first", Command: []string{"sh"}}}, p.InitContainers)
 		}},
-		"a volume beside ours":       {`{"spec":{"volumes":[{"name":"x","emptyDir":{}}]}}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Volumes, 3) }},
+		"a volume beside ours": {`{"spec":{"volumes":[{"name":"x","emptyDir":{}}]}}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Volumes, 3) }},
+		"another volume for /tmp": {`{"spec":{"containers":[{"name":"pd","volumeMounts":[{"mountPath":"/tmp","name":"x"}]}],"volumes":[{"name":"x","emptyDir":{}}]}}`, func(t *testing.T, p corev1.PodSpec) {
+			assert.Contains(t, p.Containers[0].VolumeMounts, corev1.VolumeMount{MountPath: "/tmp", Name: "x"})
+		}},
+		"what else a mount may say": {`{"spec":{"containers":[{"name":"pd","volumeMounts":[{"mountPath":"/var/lib/pd","mountPropagation":"HostToContainer"}],"ports":[{"containerPort":2379,"hostPort":2379}]}]}}`, func(t *testing.T, p corev1.PodSpec) {
+			assert.NotNil(t, p.Containers[0].VolumeMounts[2].MountPropagation)
+			assert.EqualValues(t, 2379, p.Containers[0].Ports[0].HostPort)
+		}},
 		"a field of the pod":         {`{"spec":{"hostNetwork":true}}`, func(t *testing.T, p corev1.PodSpec) { assert.True(t, p.HostNetwork) }},
 		"a field that is taken away": {`{"spec":{"affinity":null}}`, func(t *testing.T, p corev1.PodSpec) { assert.Nil(t, p.Affinity) }},
 		"a merge directive": {`{"spec":{"securityContext":{"$patch":"replace","runAsUser":7}}}`, func(t *testing.T, p corev1.PodSpec) {
@@ -107,6 +114,13 @@ func TestAnOverlayThatWouldBreakThePodIsRefused(t *testing.T) {
 		"an init container's command":        {`{"spec":{"initContainers":[{"name":"first","command":["true"]}]}}`, "initContainers[first]: command and args belong to the operator"},
 		"an init container's arguments":      {`{"spec":{"initContainers":[{"name":"first","args":["x"]}]}}`, "initContainers[first]: command and args belong to the operator"},
 		"the configuration's volume removed": {`{"spec":{"volumes":[{"name":"tidb-groups-config","$patch":"delete"}]}}`, `volume "tidb-groups-config" is gone`},
+		"a variable that arguments name":     {`{"spec":{"containers":[{"name":"pd","env":[{"name":"POD_NAME","$patch":"delete"}]}]}}`, "containers[pd].env[POD_NAME]: it is gone or another"},
+		"another value of such a variable":   {`{"spec":{"containers":[{"name":"pd","env":[{"name":"NAMESPACE","valueFrom":{"fieldRef":{"fieldPath":"metadata.uid"}}}]}]}}`, "containers[pd].env[NAMESPACE]: it is gone or another"},
+		"all variables":                      {`{"spec":{"containers":[{"name":"pd","env":[{"$patch":"replace"},{"name":"X","value":"1"}]}]}}`, "containers[pd].env[POD_NAME]: it is gone or another"},
+		"another volume for the data":        {`{"spec":{"containers":[{"name":"pd","volumeMounts":[{"mountPath":"/var/lib/pd","name":"x"}]}],"volumes":[{"name":"x","emptyDir":{}}]}}`, `volumeMounts[/var/lib/pd]: volume "data" is mounted there`},
+		"another part of the data's volume":  {`{"spec":{"containers":[{"name":"pd","volumeMounts":[{"mountPath":"/var/lib/pd","subPath":"x"}]}]}}`, `volumeMounts[/var/lib/pd]: volume "data" is mounted there`},
+		"no volume for the data":             {`{"spec":{"containers":[{"name":"pd","volumeMounts":[{"mountPath":"/var/lib/pd","$patch":"delete"}]}]}}`, `volumeMounts[/var/lib/pd]: volume "data" is mounted there`},
+		"another name of a port":             {`{"spec":{"containers":[{"name":"pd","ports":[{"containerPort":2379,"name":"tcp-client"}]}]}}`, "containers[pd].ports[client]: it is gone or another"},
 		"what cannot be merged":              {`{"spec":{"containers":[{"name":"pd","$retainKeys":[{"a":1}]}]}}`, "it cannot be merged"},
 		"a pod that is not started again":    {`{"spec":{"restartPolicy":"Never"}}`, `spec.overlay.spec.restartPolicy: "Never"`},
 		"something that is no object":        {`[]`, "write it as {metadata, spec}"},
@@ -257,6 +271,13 @@ func TestAClosedServiceSelectsNoPodAndTellsNoAddress(t *testing.T) {
 	assert.Equal(t, workload.Selector(g), workload.PeerService(g, ports).Spec.Selector)
 	assert.NotEmpty(t, workload.Endpoint(g, open, ports[0], nil))
 	assert.Empty(t, workload.Endpoint(g, shut, ports[0], nil))
+}
+
+// A load balancer may tell both, of which each leads to it.
+func TestALoadBalancerWithANameAndAnAddressIsToldByItsName(t *testing.T) {
+	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7", Hostname: "db.example.com"}}
+	assert.Equal(t, "db.example.com:2379", workload.Endpoint(group(), nil, workload.Port{Name: "client", Number: 2379}, s))
 }
 
 func TestThePeerServiceKnowsMembersBeforeTheyAreReady(t *testing.T) {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,7 +89,7 @@ func Endpoint(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, port Port, live *cor
 	number := ServicePortNumber(spec, port)
 	if live != nil && live.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		for _, in := range live.Status.LoadBalancer.Ingress {
-			if host := in.Hostname + in.IP; host != "" {
+			if host := cmp.Or(in.Hostname, in.IP); host != "" {
 				return names.HostPort(host, number)
 			}
 		}

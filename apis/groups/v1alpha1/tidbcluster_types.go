@@ -205,7 +205,7 @@ type GroupSummary struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.tiflash) || self.spec.tiflash.all(g, size(self.metadata.name) + size(g.name) <= 31)",message="metadata.name and spec.tiflash[].name together may have at most 31 characters, because the group's name has at most 40"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.tiproxy) || self.spec.tiproxy.all(g, size(self.metadata.name) + size(g.name) <= 31)",message="metadata.name and spec.tiproxy[].name together may have at most 31 characters, because the group's name has at most 40"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.ticdc) || self.spec.ticdc.all(g, size(self.metadata.name) + size(g.name) <= 33)",message="metadata.name and spec.ticdc[].name together may have at most 33 characters, because the group's name has at most 40"
-// +kubebuilder:validation:XValidation:rule="self.spec.pd.replicas == oldSelf.spec.pd.replicas || (has(self.status) && has(self.status.clusterID))",message="spec.pd.replicas cannot change until PD has bootstrapped: wait for status.clusterID, or delete the cluster and recreate it",fieldPath=".spec.pd.replicas"
+// +kubebuilder:validation:XValidation:rule="self.spec.pd.replicas == oldSelf.spec.pd.replicas || oldSelf.spec.pd.replicas == 0 || (has(self.status) && has(self.status.clusterID))",message="spec.pd.replicas cannot change until PD has bootstrapped: wait for status.clusterID, or delete the cluster and recreate it",fieldPath=".spec.pd.replicas"
 type TidbCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -64,9 +64,16 @@ func findSourceField(reason string, err error) string {
 	if reason == v1alpha1.ReasonClaimRejected {
 		return "volumes"
 	}
-	fields := []string{"affinity", "env", "nodeSelector", "priorityClassName", "resources", "securityContext", "serviceAccountName", "tolerations", "topologySpreadConstraints"}
-	for _, field := range fields {
-		if text := err.Error(); strings.Contains(text, "spec."+field) || strings.Contains(text, "spec.containers[0]."+field) {
+	text := err.Error()
+	for _, other := range []struct{ at, field string }{
+		{"spec.containers[0].volumeMounts", "volumes"}, {"metadata.labels", "labels"}, {"metadata.annotations", "annotations"},
+	} {
+		if strings.Contains(text, other.at) {
+			return other.field
+		}
+	}
+	for _, field := range []string{"affinity", "env", "imagePullSecrets", "nodeSelector", "priorityClassName", "resources", "securityContext", "serviceAccountName", "tolerations", "topologySpreadConstraints"} {
+		if strings.Contains(text, "spec."+field) || strings.Contains(text, "spec.containers[0]."+field) {
 			return field
 		}
 	}
