@@ -140,11 +140,8 @@ func clientAuth() use { return use{x509.ExtKeyUsageClientAuth, "client auth"} }
 // validate says what is wrong with a certificate at a time; nil if nothing is.
 func (p Pair) validate(now time.Time, names []string, uses ...use) error {
 	cert := "key " + v1alpha1.TLSKeyCert
-	switch {
-	case now.Before(p.leaf.NotBefore):
-		return fmt.Errorf("%s: it is not valid before %s", cert, formatTime(p.leaf.NotBefore))
-	case now.After(p.leaf.NotAfter):
-		return fmt.Errorf("%s: it expired at %s", cert, formatTime(p.leaf.NotAfter))
+	if err := CheckPeriod(p.leaf, now); err != nil {
+		return err
 	}
 	if err := p.SignedBy(p.CA, now); err != nil {
 		return fmt.Errorf("%s: %s of the same Secret %s", cert, v1alpha1.TLSKeyCA, describeVerifyError(err))
@@ -159,6 +156,17 @@ func (p Pair) validate(now time.Time, names []string, uses ...use) error {
 		if !slices.Contains(p.leaf.DNSNames, name) && p.leaf.VerifyHostname(name) != nil {
 			return fmt.Errorf("%s: its subject alternative names lack %s", cert, name)
 		}
+	}
+	return nil
+}
+
+// CheckPeriod says why the certificate of a Secret is not valid at a time; nil if it is.
+func CheckPeriod(c *x509.Certificate, now time.Time) error {
+	switch {
+	case now.Before(c.NotBefore):
+		return fmt.Errorf("key %s: it is not valid before %s", v1alpha1.TLSKeyCert, formatTime(c.NotBefore))
+	case now.After(c.NotAfter):
+		return fmt.Errorf("key %s: it expired at %s", v1alpha1.TLSKeyCert, formatTime(c.NotAfter))
 	}
 	return nil
 }

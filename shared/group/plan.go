@@ -173,7 +173,7 @@ func groupOutcome(in planning.Inputs, stops disruption.Result, creating string) 
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, member.WaitDeadline, reason, message)
 	}
-	if (creating != "" || isResuming(in)) && !in.Rendering.Gate.Open {
+	if (creating != "" || IsResuming(in.Group, in.Snapshot)) && !in.Rendering.Gate.Open {
 		return wait("PDGroup", in.Rendering.GateReason, in.Rendering.Gate.Message)
 	}
 	if o := notReadyOutcome(in, stops); o.Kind != step.KindDone {
@@ -188,10 +188,10 @@ func groupOutcome(in planning.Inputs, stops disruption.Result, creating string) 
 	return step.Done()
 }
 
-// isResuming reports whether Instances of a group that is not suspended any more still are.
-func isResuming(in planning.Inputs) bool {
-	return !in.Group.GetComponentSpec().Suspended && slices.ContainsFunc(in.Snapshot.Instances, func(i *v1alpha1.Instance) bool {
-		return workload.IsOwned(in.Group, i) && i.Spec.Suspended && !i.Spec.Retire && i.DeletionTimestamp == nil
+// IsResuming reports whether Instances of a group that is not suspended any more still are.
+func IsResuming(g v1alpha1.Group, s observation.Snapshot) bool {
+	return !g.GetComponentSpec().Suspended && slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		return workload.IsOwned(g, i) && i.Spec.Suspended && !i.Spec.Retire && i.DeletionTimestamp == nil
 	})
 }
 

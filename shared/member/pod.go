@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // PodState is how far a member can be relied upon, by what its kubelet reports of its pod.
@@ -73,9 +74,26 @@ func IsStopping(i *v1alpha1.Instance) bool {
 // longestGrace is the longest grace of a component's pods whose spec names none: that of TiKV.
 const longestGrace = 120
 
-// IsStopOverdue reports whether the pod of an Instance has been stopping for a minute longer than its
+// CanStop refuses for a pod that nothing stops now: its node does not answer, or it is being stopped
+// already and its grace is long over. The Lease would be held until the node is back.
+func CanStop(i *v1alpha1.Instance, g v1alpha1.Group, now time.Time) verdict.Verdict {
+	switch {
+	case IsUnreachable(i):
+		return verdict.Refusef("its node does not answer, and does not stop its pod: kubectl get node %s", i.Status.NodeName)
+	case isStopOverdue(i, g, now):
+		return RefuseStopping(i)
+	}
+	return verdict.Allow()
+}
+
+// RefuseStopping refuses because the pod of an Instance is being stopped already.
+func RefuseStopping(i *v1alpha1.Instance) verdict.Verdict {
+	return verdict.Refusef("its pod is being stopped already: kubectl -n %s describe instance %s", i.Namespace, i.Name)
+}
+
+// isStopOverdue reports whether the pod of an Instance has been stopping for a minute longer than its
 // grace: where the kubelet has ended, containers run on until the node is back.
-func IsStopOverdue(i *v1alpha1.Instance, g v1alpha1.Group, now time.Time) bool {
+func isStopOverdue(i *v1alpha1.Instance, g v1alpha1.Group, now time.Time) bool {
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	grace := time.Duration(ptr.Deref(g.GetComponentSpec().TerminationGracePeriodSeconds, longestGrace)) * time.Second
 	return pod != nil && pod.Reason == v1alpha1.ReasonPodTerminating && now.Sub(pod.LastTransitionTime.Time) > grace+time.Minute

@@ -53,20 +53,15 @@ func OthersWork(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	return verdict.Allow()
 }
 
-// PodCanStop refuses for a pod that nothing stops now: its node does not answer, or it is being
-// stopped already, and PD does not hear of its store any more or its grace is long over: where
-// the kubelet has ended, containers run on. The Lease would be held until the
-// node is back, and a new revision would keep the member from being replaced (KV-20).
+// PodCanStop refuses for a pod that nothing stops now, as member.CanStop does, and for one that is being
+// stopped and of whose store PD does not hear any more. A new revision would keep the member from
+// being replaced (KV-20).
 func PodCanStop(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	pod, m := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady), storestate.StoreOf(c, i)
-	stopping := pod != nil && pod.Reason == v1alpha1.ReasonPodTerminating
-	switch {
-	case member.IsUnreachable(i):
-		return verdict.Refusef("its node does not answer, and does not stop its pod: kubectl get node %s", i.Status.NodeName)
-	case stopping && m.Store != nil && (m.Store.IsUnreachable() || member.IsStopOverdue(i, c.Group, c.Snapshot.Now)):
-		return verdict.Refusef("its pod is being stopped already: kubectl -n %s describe instance %s", i.Namespace, i.Name)
+	if pod != nil && pod.Reason == v1alpha1.ReasonPodTerminating && m.Store != nil && m.Store.IsUnreachable() {
+		return member.RefuseStopping(i)
 	}
-	return verdict.Allow()
+	return member.CanStop(i, c.Group, c.Snapshot.Now)
 }
 
 // IsTrusted says whether PD and a member's store are known. If not, nothing is done to it whatever

@@ -77,12 +77,13 @@ func MakePlan(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 	}
 	since := s.CreationTimestamp.Time
 	last := s.Status.LastRun
-	if last != nil && !last.After(seen.Now) {
+	ahead := last != nil && last.After(seen.Now)
+	if last != nil && !ahead {
 		since = last.Time
 	}
 	due, is := latestTime(times, since, seen.Now)
 	switch {
-	case last != nil && last.After(seen.Now):
+	case ahead:
 		// A clock was ahead. What is due from now on is made: a Backup that is there is not
 		// made twice.
 		p.Status.LastRun = nil

@@ -16,9 +16,11 @@ import (
 // pod that Kubernetes could count.
 func countForBudget(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
 	voting := len(s.Instances)
-	for _, m := range g.Status.Members {
-		if m.Name != "" && s.Instance(m.Name) == nil && voting > 1 {
-			voting++
+	if voting > 1 {
+		for _, m := range g.Status.Members {
+			if m.Name != "" && s.Instance(m.Name) == nil {
+				voting++
+			}
 		}
 	}
 	members := max(g.GetReplicas(), int32(voting)) //nolint:gosec // a few

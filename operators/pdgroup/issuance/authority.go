@@ -81,12 +81,10 @@ var errNotTrusted = errors.New("key ca.crt: the CA of key tls.crt is not in it")
 
 // check says why no member would take what the CA signs; nil if members would.
 func (a Authority) check(now time.Time) error {
-	switch {
-	case now.Before(a.certificate.NotBefore):
-		return fmt.Errorf("key %s: it is not valid before %s", v1alpha1.TLSKeyCert, a.certificate.NotBefore.UTC().Format(time.RFC3339))
-	case now.After(a.certificate.NotAfter):
-		return fmt.Errorf("key %s: it expired at %s", v1alpha1.TLSKeyCert, a.certificate.NotAfter.UTC().Format(time.RFC3339))
-	case !slices.ContainsFunc(parseCertificates(a.trusted), a.certificate.Equal):
+	if err := certificate.CheckPeriod(a.certificate, now); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(parseCertificates(a.trusted), a.certificate.Equal) {
 		return errNotTrusted
 	}
 	return nil

@@ -20,11 +20,13 @@ type judged struct {
 	unusable  error
 	// renewals are why the certificates of Secrets are to be signed again, by the Secrets' names.
 	renewals map[string]verdict.Reason
+	// signed are the Secrets by which members trust each other.
+	signed []*corev1.Secret
 }
 
 // Judge returns what was observed with its Secrets judged at a time. It is pure.
 func (o Observed) Judge(pd *v1alpha1.PDGroup, now time.Time) Observed {
-	out := &judged{renewals: map[string]verdict.Reason{}}
+	out := &judged{renewals: map[string]verdict.Reason{}, signed: listSignedSecrets(pd, o, now)}
 	ca := o.Secrets[v1alpha1.CASecretName(pd)]
 	if ca != nil {
 		if out.authority, out.unusable = ReadAuthority(ca.Data); out.unusable == nil {
@@ -69,4 +71,22 @@ func renewalReason(request certificate.Request, secret *corev1.Secret, by Author
 		return verdict.NewReason("two thirds of its life are over")
 	}
 	return verdict.Reason{}
+}
+
+// listSignedSecrets are the Secrets that were made for a cluster, and by which its members trust
+// each other. Those that have ended do not count.
+func listSignedSecrets(pd *v1alpha1.PDGroup, o Observed, now time.Time) []*corev1.Secret {
+	var out []*corev1.Secret
+	for _, request := range o.Requests {
+		if secret := o.Secrets[request.Secret]; secret != nil && wasMadeFor(secret, pd) && !hasEnded(secret, now) {
+			out = append(out, secret)
+		}
+	}
+	return out
+}
+
+// hasEnded reports whether the certificate of a Secret has expired.
+func hasEnded(secret *corev1.Secret, now time.Time) bool {
+	all := parseCertificates(secret.Data[v1alpha1.TLSKeyCert])
+	return len(all) > 0 && now.After(all[0].NotAfter)
 }

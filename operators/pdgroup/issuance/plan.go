@@ -107,7 +107,7 @@ func (p *Plan) block(requests []certificate.Request, why string) {
 // sign plans what the CA of the cluster's own signs.
 func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	name := v1alpha1.CASecretName(pd)
-	ca, signed := o.Secrets[name], listSignedSecrets(pd, o, now)
+	ca, signed := o.Secrets[name], o.judged.signed
 	edit := fmt.Sprintf("kubectl -n %s edit secret %s", pd.Namespace, name)
 	switch {
 	case ca == nil && len(signed) > 0:
@@ -141,24 +141,6 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	if ca != nil {
 		p.rotate(pd, o, now)
 	}
-}
-
-// listSignedSecrets are the Secrets that were made for a cluster, and by which its members trust
-// each other. Those that have ended do not count.
-func listSignedSecrets(pd *v1alpha1.PDGroup, o Observed, now time.Time) []*corev1.Secret {
-	var out []*corev1.Secret
-	for _, request := range o.Requests {
-		if secret := o.Secrets[request.Secret]; secret != nil && wasMadeFor(secret, pd) && !hasEnded(secret, now) {
-			out = append(out, secret)
-		}
-	}
-	return out
-}
-
-// hasEnded reports whether the certificate of a Secret has expired.
-func hasEnded(secret *corev1.Secret, now time.Time) bool {
-	all := parseCertificates(secret.Data[v1alpha1.TLSKeyCert])
-	return len(all) > 0 && now.After(all[0].NotAfter)
 }
 
 // request plans a Certificate of cert-manager, and says how far it is.

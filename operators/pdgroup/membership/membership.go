@@ -214,14 +214,14 @@ func firstStartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) 
 // there is one. So does a member that PD lists and that has lost its Instance when there
 // are enough: it would vote forever, and never run.
 func CountExtra(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
-	there, back := 0, len(ReturningSlots(g, s))
-	if bootstrap.IsBootstrapped(g, s) {
-		there = len(s.Instances)
-	}
-	if back == 0 {
+	members := len(ReturningSlots(g, s))
+	if members == 0 {
 		return 0
 	}
-	return max(0, int32(there+back)-g.GetReplicas()) //nolint:gosec // a few
+	if bootstrap.IsBootstrapped(g, s) {
+		members += len(s.Instances) // before, those that start are among the slots
+	}
+	return max(0, int32(members)-g.GetReplicas()) //nolint:gosec // a few
 }
 
 // PodName returns the name of the pod of a member, which is that of its Instance;

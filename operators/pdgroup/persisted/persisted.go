@@ -116,8 +116,10 @@ func FindMissing(items []Item, shown map[string]string) []MissingItem {
 	var out []MissingItem
 	for _, item := range items {
 		has, ok := shown[item.Key]
-		quoted := isQuoted(item.Value, has)
-		if send, same := compareItem(item, has, ok); quoted || !same {
+		var now any
+		ok = ok && json.Unmarshal([]byte(has), &now) == nil
+		quoted := ok && isQuoted(item.Value, now)
+		if send, same := compareItem(item, now, ok); quoted || !same {
 			out = append(out, MissingItem{Item: item, Has: has, Send: send, Quoted: quoted})
 		}
 	}
@@ -126,10 +128,9 @@ func FindMissing(items []Item, shown map[string]string) []MissingItem {
 
 // isQuoted reports whether an item is text where PD has a number or a truth, which it shows as
 // text. PD may take that while it runs, but does not start with such a file.
-func isQuoted(want any, has string) bool {
+func isQuoted(want, now any) bool {
 	text, isText := want.(string)
-	var now any
-	if !isText || json.Unmarshal([]byte(has), &now) != nil {
+	if !isText {
 		return false
 	}
 	switch is := now.(type) {
@@ -145,11 +146,7 @@ func isQuoted(want any, has string) bool {
 // compareItem says whether PD shows an item as it is wanted, and how it takes it. PD writes
 // durations and truths as text, joins lists of labels with commas, and leaves out
 // some items that are zero.
-func compareItem(item Item, has string, shown bool) (send any, same bool) {
-	var now any
-	if shown && json.Unmarshal([]byte(has), &now) != nil {
-		shown = false
-	}
+func compareItem(item Item, now any, shown bool) (send any, same bool) {
 	want := item.Value
 	truth, isTruth := want.(bool)
 	if !shown {

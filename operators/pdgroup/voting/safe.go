@@ -91,13 +91,11 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 	if !listed {
 		return verdict.Allow()
 	}
+	if may := member.CanStop(d.Instance, v.g, v.s.Now); d.Verb == member.Restart && !may.IsAllowed() {
+		return may
+	}
 	voting := len(v.s.PD.Members)
 	switch {
-	case d.Verb == member.Restart && member.IsUnreachable(d.Instance):
-		// Nothing stops it before its node is back, and no other member would get the Lease.
-		return verdict.Refusef("its node does not answer, and does not stop its pod: kubectl get node %s", d.Instance.Status.NodeName)
-	case d.Verb == member.Restart && member.IsStopOverdue(d.Instance, v.g, v.s.Now):
-		return verdict.Refusef("its pod is being stopped already: kubectl -n %s describe instance %s", d.Instance.Namespace, d.Instance.Name)
 	case d.Verb == member.Restart && voting == 1 && membership.CountJoining(v.g, v.s) > 0:
 		return verdict.Refuse("another member is joining")
 	case d.Verb == member.Restart && voting == 1:

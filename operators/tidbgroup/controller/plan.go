@@ -74,20 +74,15 @@ func hasServed(g *v1alpha1.TiDBGroup, s snapshot) bool {
 	})
 }
 
-// isResuming reports whether servers of a group that is not suspended any more still are: they
-// start when what they need is Ready, or they would crash until then.
-func isResuming(g *v1alpha1.TiDBGroup, s snapshot) bool {
-	return !g.Spec.Suspended && slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Spec.Suspended && i.DeletionTimestamp == nil })
-}
-
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPlan, error) {
 	open := gate.CheckDependencies(g, s.PDGroup, s.TiKVGroups)
 	missing := failover.FindMissing(g, s.Snapshot)
 	r.Gate, r.GateReason = open.Result, open.Reason
-	if s.PDGroup != nil && hasServed(g, s) && !isResuming(g, s) {
+	if s.PDGroup != nil && hasServed(g, s) && !group.IsResuming(g, s.Snapshot) {
 		// Servers that are added to a database that works, or will again, need no other
-		// group to be whole: one store of many that is not may be why they are wanted.
+		// group to be whole: one store of many that is not may be why they are wanted. Those that
+		// are resumed would crash until what they need is Ready.
 		r.Gate = gate.Result{Open: true}
 	}
 	if may := initialsql.MayBootstrap(g, s.Groups); r.Gate.Open && !may.IsAllowed() {
