@@ -112,6 +112,9 @@ func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 	ns := namespace(t, "e2e-operators")
 	scale(t, "tiflashgroup", 0)
 	apply(t, ns, "deploy/samples/basic.yaml")
+	// What a lost node is named for is that pods do not stop within their grace: two minutes
+	// otherwise. No TiKV has started yet, as PD is not Ready.
+	patch(t, ns, `[{"op":"add","path":"/spec/tikv/0/terminationGracePeriodSeconds","value":30}]`)
 	await(t, ns, "all but TiFlash", func(nodes []*tree.Node) bool {
 		flash, tidb := find(nodes, "TiFlashGroup", "basic-tiflash"), find(nodes, "TiDBGroup", "basic-tidb")
 		return flash != nil && tidb != nil && tidb.State == tree.Good && flash.State == tree.Waiting && len(flash.Children) == 0

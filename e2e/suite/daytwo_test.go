@@ -33,7 +33,7 @@ func dayTwo(t *testing.T, ns string) {
 		clients := connect(t, ns)
 		at := began.UTC().Format(time.RFC3339)
 		patch(t, ns, fmt.Sprintf(`[{"op":"add","path":"/spec/tikv/0/restartedAt","value":%q},{"op":"add","path":"/spec/tidb/0/restartedAt","value":%q}]`, at, at))
-		await(t, ns, "every TiKV and TiDB restarted", func(nodes []*tree.Node) bool {
+		awaitWithin(t, rollTimeout, ns, "every TiKV and TiDB restarted", func(nodes []*tree.Node) bool {
 			now := podUIDs(t, ns)
 			for name, uid := range before {
 				if now[name] == uid && (strings.Contains(name, "-tikv-") || strings.Contains(name, "-tidb-")) {

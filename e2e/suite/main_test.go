@@ -27,6 +27,9 @@ const (
 	upTimeout = 40 * time.Minute
 	// readyTimeout bounds the way from applied to Ready.
 	readyTimeout = 3 * time.Minute
+	// rollTimeout bounds a restart of all TiKV and TiDB: each TiDB that stops waits half a
+	// minute for its clients.
+	rollTimeout = 2 * readyTimeout
 )
 
 // world is what the tests share: one cluster with the operators installed.
@@ -191,7 +194,13 @@ const describeLimit = time.Minute
 // to end.
 func await(t *testing.T, namespace, wish string, good func([]*tree.Node) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), readyTimeout, fmt.Errorf("not within %s: %s", readyTimeout, wish))
+	awaitWithin(t, readyTimeout, namespace, wish, good)
+}
+
+// awaitWithin is await with another bound.
+func awaitWithin(t *testing.T, limit time.Duration, namespace, wish string, good func([]*tree.Node) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("not within %s: %s", limit, wish))
 	defer cancel()
 	if err := shared.session.Follow(ctx, namespace, good); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeLimit)

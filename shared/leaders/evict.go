@@ -124,18 +124,28 @@ func canLead(c storestate.State, m storestate.Match, other pd.Store) bool {
 	return shares && other.State == pd.StateUp && !c.Snapshot.PD.EvictsLeaders(other.ID)
 }
 
-// expectedLeaders is how many leaders a store may get back of those that it had. From one
-// that has become exclusive its regions move away, and their leaders do not return
+// expectedLeaders is how many leaders a store may get back of those that it had. It does not
+// get more than its share: it had those of a store that was restarted just before it, too.
+// From one that has become exclusive its regions move away, and their leaders do not return
 // (KV-26).
-func expectedLeaders(c storestate.State, s pd.Store, had int) int {
-	if placement.IsKeptEmpty(c, s) {
-		return min(had, s.Regions)
+func expectedLeaders(c storestate.State, m storestate.Match, had int) int {
+	total, stores := m.Store.Leaders, 1
+	for _, other := range storestate.OtherStores(c, m) {
+		if other.Leaders > 0 {
+			total, stores = total+other.Leaders, stores+1
+		}
+	}
+	if total > 0 { // A new leader of PD counts none at first.
+		had = min(had, (total+stores-1)/stores)
+	}
+	if placement.IsKeptEmpty(c, *m.Store) {
+		return min(had, m.Store.Regions)
 	}
 	return had
 }
 
 // Restore lets a restarted member's store lead again, and waits for its leaders
-// to come back (KV-12): for two thirds of those that it had, or until they have
+// to come back (KV-12): for two thirds of those that it may get back, or until they have
 // had their time. One that must have no leaders, because a user asks, is back when it
 // is Up.
 func Restore(c storestate.State, i *v1alpha1.Instance, held lease.State) component.Preparation {
@@ -149,7 +159,7 @@ func Restore(c storestate.State, i *v1alpha1.Instance, held lease.State) compone
 		p.Calls = calls
 		return p
 	}
-	if m.Store.Leaders*3 >= expectedLeaders(c, *m.Store, held.Leaders)*restoredThirds {
+	if m.Store.Leaders*3 >= expectedLeaders(c, m, held.Leaders)*restoredThirds {
 		return p
 	}
 	timeout := min(time.Duration(held.Leaders)*perLeader, returnTimeout)
@@ -157,7 +167,7 @@ func Restore(c storestate.State, i *v1alpha1.Instance, held lease.State) compone
 	if left <= 0 {
 		return p
 	}
-	p = storestate.WaitForPD(v1alpha1.ReasonRecovering, "store %s of Instance %s is getting its %d leaders back; waiting at most %s", m.Store.ID, i.Name, held.Leaders, timeout)
+	p = storestate.WaitForPD(v1alpha1.ReasonRecovering, "store %s of Instance %s is getting leaders back, of which it had %d; waiting at most %s", m.Store.ID, i.Name, held.Leaders, timeout)
 	p.Wait.After = min(storestate.LookSoon, left)
 	return p
 }

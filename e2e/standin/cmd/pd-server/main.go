@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/pd"
 )
 
@@ -59,6 +60,10 @@ func newCommand() *cobra.Command {
 
 func (f *flags) run(cmd *cobra.Command) error {
 	cfg := pd.DefaultConfig()
+	// A real cluster splits its first regions where their peers are already. Those of the
+	// stand-in are placed one by one, which at the model's speed lasts a minute.
+	cfg.Timing = model.DefaultTiming()
+	cfg.Timing.PeerMoves *= 5
 	if v := os.Getenv("STANDIN_VERSION"); v != "" {
 		cfg.Build.Version = v
 	}
