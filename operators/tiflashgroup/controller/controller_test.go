@@ -20,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -101,9 +102,11 @@ func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
 		assert.Equal(t, fmt.Sprintf("%s.basic-tiflash-peer.%s.svc:3930", i.Name, s.Namespace), i.Status.Member.Address)
 		require.Len(t, i.Spec.VolumeClaimTemplates, 2, "FL-02: a claim for each data volume")
 	}
-	polls := s.PD.Polls()
+	began, polls := time.Now(), s.PD.Polls()
 	s.RequireNoWrites(2 * time.Second)
-	assert.LessOrEqual(t, s.PD.Polls()-polls, 1, "PD is polled slowly once nothing moves")
+	// On a busy machine that takes longer than it asks for.
+	due := 1 + int(2*time.Since(began)/storestate.LookLater)
+	assert.LessOrEqual(t, s.PD.Polls()-polls, due, "PD is polled slowly once nothing moves")
 }
 
 func TestInstancesFollowWithinASecondOfTheLastGate(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -93,9 +94,11 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 		assert.Equal(t, []string{"Joined", "Healthy"}, i.Spec.ReadinessGates)
 		assert.Equal(t, v1alpha1.HoldOnClaimLoss, i.Spec.ClaimLoss)
 	}
-	polls := s.PD.Polls()
+	began, polls := time.Now(), s.PD.Polls()
 	s.RequireNoWrites(2 * time.Second)
-	assert.LessOrEqual(t, s.PD.Polls()-polls, 1, "PD is polled slowly once nothing moves")
+	// On a busy machine that takes longer than it asks for.
+	due := 1 + int(2*time.Since(began)/storestate.LookLater)
+	assert.LessOrEqual(t, s.PD.Polls()-polls, due, "PD is polled slowly once nothing moves")
 
 	// PD's loss of Ready tears nothing down and is named.
 	s.WriteGroupStatus(s.PDGroup(), stage.WaitingOutcome())
