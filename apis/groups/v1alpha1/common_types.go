@@ -345,7 +345,7 @@ type EnvVar struct {
 	// Name of the variable.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['POD_NAME','NAMESPACE'])",message="POD_NAME and NAMESPACE are set by the operator: choose another name"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['POD_NAME','NAMESPACE','TIDB_GROUPS_START'])",message="POD_NAME, NAMESPACE and TIDB_GROUPS_START are set by the operator: choose another name"
 	Name string `json:"name"`
 	// Value of the variable.
 	// +kubebuilder:validation:MaxLength=32768
