@@ -150,15 +150,21 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	if s.PDGroup == nil {
 		return nil
 	}
-	members, left := countOrphans(s, g), countLeftStores(s, g.GroupKind())
+	members := countOrphans(s, g)
+	missed, left := int32(0), countLeftStores(s, g.GroupKind())
 	for _, other := range s.Groups {
 		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
-			members += max(other.GetReplicas(), countMembers(s, other)+left[other.GetName()])
+			there := max(other.GetReplicas(), countMembers(s, other))
+			missed += max(countMembers(s, other)+left[other.GetName()]-there, 0)
+			members += there
 			delete(left, other.GetName())
 		}
 	}
 	for _, n := range left {
-		members += n
+		missed += n
+	}
+	if members > 1 {
+		members += missed
 	}
 	if members > 1 && isReadyButNotUp(s) {
 		members++

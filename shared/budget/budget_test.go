@@ -136,6 +136,9 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 		"one that is too many has": {2, func(s *observation.Snapshot) {
 			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateDown, "kv-3.kv-peer.ns.svc:20160", s.Instances[1:]
 		}, 2},
+		"nor beside one of a group that was deleted": {1, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateDown, "cold-0.cold-peer.ns.svc:20160", s.Instances[1:2]
+		}, 0},
 		"a single one never keeps a drain from ending": {1, func(s *observation.Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
