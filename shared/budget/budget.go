@@ -2,6 +2,7 @@ package budget
 
 import (
 	"slices"
+	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,6 +90,20 @@ func countOrphans(s observation.Snapshot, g v1alpha1.Group) int32 {
 	return n
 }
 
+// countLeftStores counts the stores by the names of their groups that have no Instance any more and
+// do not run, such as those of a group that was deleted: their regions lack their peers, and no
+// pod is there that Kubernetes could count.
+func countLeftStores(s observation.Snapshot, kind string) map[string]int32 {
+	out := map[string]int32{}
+	for _, store := range s.PD.Stores {
+		pod, _, _ := strings.Cut(store.Address, ".")
+		if v1alpha1.LeadsRegions(kind) && !store.HasLearnersOnly() && store.State != pd.StateUp && store.Regions > 0 && pod != "" && s.Find(pod) == nil {
+			out[pod[:max(strings.LastIndex(pod, "-"), 0)]]++
+		}
+	}
+	return out
+}
+
 // isIdle reports whether the pod of a member is not ready and PD counts no regions on
 // its store, if it lists it. One whose pod is ready is counted by Kubernetes.
 func isIdle(s observation.Snapshot, i *v1alpha1.Instance) bool {
@@ -135,13 +150,22 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	if s.PDGroup == nil {
 		return nil
 	}
-	members := int32(0)
+	members := countOrphans(s, g)
+	missed, left := int32(0), countLeftStores(s, g.GroupKind())
 	for _, other := range s.Groups {
 		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
-			members += max(other.GetReplicas(), countMembers(s, other))
+			there := max(other.GetReplicas(), countMembers(s, other))
+			missed += max(countMembers(s, other)+left[other.GetName()]-there, 0)
+			members += there
+			delete(left, other.GetName())
 		}
 	}
-	members += countOrphans(s, g)
+	for _, n := range left {
+		missed += n
+	}
+	if members > 1 {
+		members += missed
+	}
 	if members > 1 && isReadyButNotUp(s) {
 		members++
 	}

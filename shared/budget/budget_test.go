@@ -117,6 +117,28 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 			s.Instances[0].Spec.Group.Name, s.Siblings, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
 			instancetest.MarkDeleted(s.Siblings[0])
 		}, 1},
+		"one of a group that was deleted has regions still": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateDown, "cold-0.cold-peer.ns.svc:20160", s.Instances[1:]
+		}, 2},
+		"and is being removed from PD": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateOffline, "cold-0.cold-peer.ns.svc:20160", s.Instances[1:]
+		}, 2},
+		"and its regions are elsewhere": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Regions, s.PD.Stores[0].Address, s.Instances = pd.StateDown, 0, "cold-0.cold-peer.ns.svc:20160", s.Instances[1:]
+		}, 1},
+		"and it has no voters": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateDown, "cold-0.cold-peer.ns.svc:20160", s.Instances[1:]
+			s.PD.Stores[0].Labels = map[string]string{"engine": "tiflash"}
+		}, 1},
+		"one that is wanted has lost its Instance": {3, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateDown, "kv-0.kv-peer.ns.svc:20160", s.Instances[1:]
+		}, 2},
+		"one that is too many has": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateDown, "kv-3.kv-peer.ns.svc:20160", s.Instances[1:]
+		}, 2},
+		"nor beside one of a group that was deleted": {1, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateDown, "cold-0.cold-peer.ns.svc:20160", s.Instances[1:2]
+		}, 0},
 		"a single one never keeps a drain from ending": {1, func(s *observation.Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

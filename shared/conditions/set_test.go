@@ -70,6 +70,30 @@ func TestFinish(t *testing.T) {
 	}
 }
 
+// P9: a paused group that is to be suspended and does not serve reports the reason Suspended, and is
+// not resumed at every look.
+func TestP9ReadyBeginsAgainOnceWhenAnObjectIsResumed(t *testing.T) {
+	stopping := step.Wait("Instance", time.Minute, v1alpha1.ReasonSuspended, "pod a-0 is still stopping")
+	starting := step.Wait("Instance", time.Minute, v1alpha1.ReasonPodPending, "pod a-0 is pulling its image")
+	old := []metav1.Condition(nil)
+	for n, c := range []struct {
+		verdict conditions.Verdict
+		since   int
+	}{
+		{conditions.Verdict{Paused: true, Outcome: stopping}, 0},
+		{conditions.Verdict{Paused: true, Outcome: stopping}, 0},
+		{conditions.Verdict{Suspended: true, Outcome: stopping}, 0},
+		{conditions.Verdict{Suspended: true, Outcome: step.Done()}, 0},
+		{conditions.Verdict{Outcome: starting}, 4},
+		{conditions.Verdict{Outcome: starting}, 4},
+	} {
+		set := conditions.New(old, 3, clock().Add(time.Duration(n)*time.Minute))
+		set.Finish(c.verdict)
+		assert.Equal(t, clock().Add(time.Duration(c.since)*time.Minute), set.Get(v1alpha1.ConditionReady).LastTransitionTime.Time, "look %d", n)
+		old = set.List()
+	}
+}
+
 func TestTheTransitionTimeFollowsTheStatusAlone(t *testing.T) {
 	first := conditions.New(nil, 3, clock())
 	first.MarkFalse(v1alpha1.ConditionReady, v1alpha1.ReasonCreating, "creating")

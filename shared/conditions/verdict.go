@@ -52,7 +52,8 @@ func (s *Set) Finish(v Verdict) {
 	default:
 		s.MarkFalse(v1alpha1.ConditionReady, o.Reason, o.Message)
 	}
-	if was := meta.FindStatusCondition(s.old, v1alpha1.ConditionReady); was != nil && was.Reason == v1alpha1.ReasonSuspended && !v.Suspended {
+	was := meta.FindStatusCondition(s.old, v1alpha1.ConditionReady)
+	if was != nil && was.Reason == v1alpha1.ReasonSuspended && s.Get(v1alpha1.ConditionReady).Reason != v1alpha1.ReasonSuspended {
 		// For how long it is False tells others whether it comes back, and while suspended it could not.
 		s.NotBefore(v1alpha1.ConditionReady, s.now)
 	}

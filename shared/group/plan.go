@@ -135,7 +135,7 @@ func podNames(s observation.Snapshot) []string {
 // it.
 func pausePlan(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planning.Plan {
 	done := plan.Lease.Release && !slices.ContainsFunc(plan.Calls, func(c component.Call) bool { return s.Lease.NamesInstance(c.Instance) })
-	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
+	held := plan.Outcome.Reason == v1alpha1.ReasonPaused || len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
 	plan.Objects, plan.Instances = planning.Objects{}, nil
 	plan.Calls, plan.Evictions, plan.Deletes, plan.Question = nil, nil, nil, nil
 	plan.ConfigUpdates, plan.ConfigOutcome = nil, step.Done()
@@ -203,6 +203,8 @@ func notReadyOutcome(in planning.Inputs, stops disruption.Result) step.Outcome {
 		for _, i := range in.Snapshot.Instances {
 			switch {
 			case i.Status.PodUID == "":
+			case in.Group.GetComponentSpec().Paused && !i.Spec.Suspended:
+				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonPaused, fmt.Sprintf("stop pod %s", i.Name))
 			case !in.Rendering.MaySuspend.IsAllowed() && !i.Spec.Suspended:
 				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, in.Rendering.MaySuspend.Reason()))
 			default:

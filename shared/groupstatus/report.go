@@ -81,6 +81,11 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 	return status
 }
 
+// IsSuspensionPaused reports whether a group that is to be suspended runs on, because it is paused.
+func IsSuspensionPaused(g v1alpha1.Group, s observation.Snapshot) bool {
+	return g.GetComponentSpec().Suspended && g.GetComponentSpec().Paused && rollout.Count(s, "").Ready > 0
+}
+
 // stallsAfter is for how long a reason may stand before it is a matter for a user; 0 for
 // always.
 func stallsAfter(reason string) time.Duration {

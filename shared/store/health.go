@@ -26,7 +26,7 @@ func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Ma
 	trust := storestate.TrustPD(g, s)
 	counts := rollout.Count(s, "")
 	switch {
-	case g.GetComponentSpec().Suspended:
+	case g.GetComponentSpec().Suspended && !groupstatus.IsSuspensionPaused(g, s):
 		set.MarkFalse(condition, v1alpha1.ReasonSuspended, "suspended")
 	case len(s.Instances) == 0 && g.GetReplicas() == 0:
 		set.MarkFalse(condition, v1alpha1.ReasonNoInstances, "spec.replicas is 0")

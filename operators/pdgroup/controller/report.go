@@ -72,7 +72,7 @@ func setQuorumHealthy(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditio
 	const condition = v1alpha1.ConditionQuorumHealthy
 	healthy, was := s.PD.CountHealthy(), meta.FindStatusCondition(g.Status.Conditions, condition)
 	switch {
-	case g.Spec.Suspended:
+	case g.Spec.Suspended && !groupstatus.IsSuspensionPaused(g, s):
 		set.MarkFalse(condition, v1alpha1.ReasonSuspended, "suspended")
 	case !bootstrap.OwnPD(g, s).IsAllowed():
 		set.MarkFalse(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.OwnPD(g, s).Reason())

@@ -328,6 +328,21 @@ func TestAClusterThatIsPausedOrSuspendedSaysSo(t *testing.T) {
 	assert.Equal(t, "none", stage.Verdict(out, v1alpha1.ConditionReconciling))
 }
 
+// P9: of a cluster one group may be suspended by itself. The cluster is not Ready for that, is not
+// suspended itself, and is not resumed at every look.
+func TestP9AClusterOfWhichOneGroupIsSuspendedStaysAsItIs(t *testing.T) {
+	c := stored(t)
+	s := made(c, step.Done(), func(s snapshot) {
+		g := tikv(s)
+		g.GetComponentSpec().Suspended = true
+		tell(g, step.Done())
+	})
+	out := reported(t, c, s)
+	assert.Equal(t, "False/Suspended", stage.Verdict(out, v1alpha1.ConditionReady))
+	again, _ := reportStatus(out, s, makePlan(out, s), step.Done(), clock().Add(time.Hour))
+	assert.Equal(t, out.Status, again, "nothing changes by itself")
+}
+
 func TestStatusHasRoomForAllGroupsOfTheLongestSpec(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		s := &c.Spec
