@@ -113,7 +113,7 @@ func TestAMemberIsNotSentAnItemTwice(t *testing.T) {
 // DB-05, KV-25: a member may take a number or a truth as text while it runs. It does not start with
 // a file that has it so, and what is given online is not found out before its next start.
 func TestTextIsNotGivenForANumberOrATruth(t *testing.T) {
-	items := settings.Table{File: file, Items: []settings.Item{{Key: "n", Kind: settings.Number}, {Key: "b", Kind: settings.Bool}, {Key: "s", Kind: settings.Size}}}
+	items := settings.Table{File: file, Items: []settings.Item{{Key: "n", Kind: settings.Fraction}, {Key: "b", Kind: settings.Bool}, {Key: "s", Kind: settings.Size}}}
 	for wanted, why := range map[string]string{
 		"n = 2":        "",
 		"n = 0.5":      "",

@@ -76,7 +76,7 @@ func parseValue(key, text string) any {
 		if b, err := strconv.ParseBool(text); err == nil {
 			return b
 		}
-	case settings.Text, settings.LogLevel, settings.Size, settings.Duration:
+	case settings.Fraction, settings.Text, settings.LogLevel, settings.Size, settings.Duration:
 	}
 	return text
 }
