@@ -135,6 +135,24 @@ func TestPD21AQuotedNumberIsRefused(t *testing.T) {
 	assert.Contains(t, o.Message, `PD does not take schedule.leader-schedule-limit = "4" (it has 4: write it without quotation marks, or no member starts again)`)
 }
 
+// PD-21: PD takes both while it runs, shows what the file says, and does not start with the file.
+func TestPD21AnItemOfTheWrongTypeIsRefused(t *testing.T) {
+	for item, said := range map[string]string{
+		"schedule.leader-schedule-limit = 4.0":   "PD does not take schedule.leader-schedule-limit = 4.0 (it has 4: write it without a fraction, or no member starts again)",
+		"replication.location-labels = \"zone\"": `PD does not take replication.location-labels = "zone" (it has "zone": write it as a list, or no member starts again)`,
+	} {
+		g := stored(bootstrapped, configured(item+"\n"))
+		s := started(t, stored(), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "4", "replication.location-labels": `"zone"`}))
+		p := mustPlan(t, g, s)
+		o := persisted.New(g, s).CheckConflicts(p.Config)
+		assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason, item)
+		assert.Contains(t, o.Message, said)
+		for _, c := range p.Instances {
+			assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, "a pod that is made now has the file that is known to be good")
+		}
+	}
+}
+
 // An operator that starts again, or a change of PD's leader, makes nothing of a group at
 // rest whose pods were made with an older file.
 func TestPD21AGroupAtRestStaysSoWhilePDDoesNotAnswer(t *testing.T) {

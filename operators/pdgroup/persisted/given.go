@@ -105,12 +105,12 @@ func OrNothing(has string) string {
 	return has
 }
 
-// CheckConflicts says that the spec turns something off that another group turns on, or has text
-// where PD has none; Done if it does not. Nothing is sent to PD then.
+// CheckConflicts says that the spec turns something off that another group turns on, or has a value
+// with which PD does not start; Done if it does not. Nothing is sent to PD then.
 func (c Stored) CheckConflicts(missing []MissingItem) step.Outcome {
 	for _, l := range missing {
-		if l.Quoted {
-			return stallForItems(c.g, []string{l.Item.String()}, "it has "+l.Has+": write it without quotation marks, or no member starts again")
+		if l.Rewrite != "" {
+			return stallForItems(c.g, []string{l.Item.String()}, "it has "+l.Has+": write it "+l.Rewrite+", or no member starts again")
 		}
 		for _, other := range c.s.Groups {
 			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && other.GetDeletionTimestamp() == nil {
