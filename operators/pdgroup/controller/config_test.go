@@ -124,6 +124,13 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	o := persisted.New(g, s).CheckConflicts(missing)
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
+
+	// Somebody has turned them off in PD: the spec turns them on, which nobody minds.
+	g.Spec.Config = "[replication]\nenable-placement-rules = true\n"
+	s.PD.Config["replication.enable-placement-rules"] = `"false"`
+	missing = mustPlan(t, g, s).Config
+	assert.Len(t, missing, 1)
+	assert.Equal(t, step.KindDone, persisted.New(g, s).CheckConflicts(missing).Kind)
 }
 
 // PD-21: nothing is sent of a file with which no member would start again.

@@ -113,7 +113,7 @@ func (c Stored) CheckConflicts(missing []MissingItem) step.Outcome {
 			return stallForItems(c.g, []string{l.Item.String()}, "it has "+l.Has+": write it "+l.Rewrite+", or no member starts again")
 		}
 		for _, other := range c.s.Groups {
-			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && other.GetDeletionTimestamp() == nil {
+			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && l.Value == false && other.GetDeletionTimestamp() == nil {
 				return stallForItems(c.g, []string{l.Item.String()}, other.GroupKind()+" "+other.GetName()+" needs placement rules")
 			}
 		}
