@@ -49,6 +49,9 @@ func keys() []string { return []string{"c", "a", "b", "fixed"} }
 // bad is a value that no member takes, and with which none starts.
 const bad = "-1"
 
+// fraction is a value that a member takes for 2 while it runs, and with which none starts.
+const fraction = "2.0"
+
 // config is what a file says, by key; a missing key has its default.
 type config map[string]string
 
@@ -275,7 +278,7 @@ func (p *memberSimulation) boot(name string) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
 		run.values[key] = value
 	}
-	if run.values["a"] == bad || run.values["c"] == bad {
+	if run.values["a"] == bad || run.values["c"] == bad || run.values["a"] == fraction {
 		delete(p.processes, host)
 		return
 	}
@@ -310,7 +313,14 @@ func (p *memberSimulation) converge() {
 
 // check is content when every member runs with what the spec says.
 func (p *memberSimulation) check() {
-	for host, run := range p.processes {
+	assert.Len(p.t, p.Names(), int(*p.own.Spec.Replicas))
+	for _, i := range p.Instances() {
+		host := fmt.Sprintf("10.0.0.%d", i.Spec.Slot+1)
+		run := p.processes[host]
+		if run == nil || run.pod != p.Pod(i.Name).UID {
+			assert.Fail(p.t, "nothing runs in the pod of "+i.Name)
+			continue
+		}
 		for _, key := range keys() {
 			assert.Equal(p.t, p.config[key], run.values[key], "%s of %s", key, host)
 		}
@@ -483,10 +493,14 @@ func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 		p.halfway, p.beside = rapid.Bool().Draw(t, "halfway"), rapid.Bool().Draw(t, "beside")
 		mayStop := false
 		old := p.Snapshot()
-		value := rapid.SampledFrom([]string{"", "1", "2", bad})
+		value := rapid.SampledFrom([]string{"", "1", "2", fraction, bad})
+		actions := []string{"a", "b", "fixed", "c", "step", "step", "step", "late", "end", "end", "unheard", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}
+		if rapid.IntRange(0, 3).Draw(t, "more is edited") == 0 {
+			actions = append(actions, "version", "restart", "delete", "replicas", "suspend", "pause", "canary")
+		}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"db-0", "db-1"}).Draw(t, "member")
-			switch rapid.SampledFrom([]string{"a", "b", "fixed", "c", "step", "step", "step", "late", "end", "end", "unheard", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}).Draw(t, "what") {
+			switch rapid.SampledFrom(actions).Draw(t, "what") {
 			case "a":
 				next := p.with("a", value.Draw(t, "a"))
 				mayStop = mayStop || table().AppliesOnline(p.config.files(), next.files()).Reason() != ""
@@ -541,6 +555,27 @@ func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 					p.endAll()
 				}
 				p.restartOperator()
+			case "version":
+				mayStop = true
+				p.edit(func() { p.own.Spec.Version = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version") })
+			case "restart":
+				mayStop = true
+				p.Annotate(name, v1alpha1.AnnotationRestart, rapid.SampledFrom([]string{"x", "y"}).Draw(t, "restart"))
+			case "delete":
+				mayStop = true
+				p.Delete(name)
+			case "replicas":
+				mayStop = true
+				p.edit(func() { p.own.Spec.Replicas = ptr.To(rapid.Int32Range(2, 3).Draw(t, "replicas")) })
+			case "suspend":
+				mayStop = true
+				p.edit(func() { p.own.Spec.Suspended = rapid.Bool().Draw(t, "suspend") })
+			case "pause":
+				p.edit(func() { p.own.Spec.Paused = rapid.Bool().Draw(t, "pause") })
+			case "canary":
+				p.edit(func() {
+					p.own.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(rapid.Int32Range(0, 2).Draw(t, "canary"))}
+				})
 			case "time":
 				p.Now = p.Now.Add(time.Minute)
 			}
@@ -548,7 +583,8 @@ func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 				t.Fatalf("%v stopped for what can be had without", p.stopped)
 			}
 		}
-		if p.config["a"] == bad {
+		p.edit(func() { p.own.Spec.Suspended, p.own.Spec.Paused, p.own.Spec.Disruption = false, false, nil })
+		if p.config["a"] == bad || p.config["a"] == fraction {
 			p.edit(func() { p.config = p.with("a", "2") })
 		}
 		p.converge()
