@@ -86,7 +86,8 @@ func collectItems(into []Item, path string, table map[string]any) []Item {
 
 // AppliesOnline says whether members that run with some files get others without a restart:
 // if they differ in nothing but what PD stores. An item that is taken away needs
-// none: PD keeps its value.
+// none: PD keeps its value. One that PD has no call for does: nothing but a start shows that PD
+// starts with it.
 func AppliesOnline(file string, old, wanted map[string]string) verdict.Verdict {
 	for _, name := range slices.Sorted(maps.Keys(mergeMaps(old, wanted))) {
 		if name != file && old[name] != wanted[name] {
@@ -102,8 +103,17 @@ func AppliesOnline(file string, old, wanted map[string]string) verdict.Verdict {
 		return verdict.Refuse("file " + file)
 	}
 	for _, name := range slices.Sorted(maps.Keys(mergeMaps(before, after))) {
-		if !slices.Contains(pd.StoredSections(), name) && !reflect.DeepEqual(before[name], after[name]) {
+		was, _ := before[name].(map[string]any)
+		is, isTable := after[name].(map[string]any)
+		stored := slices.Contains(pd.StoredSections(), name) && (isTable || after[name] == nil)
+		if !stored && !reflect.DeepEqual(before[name], after[name]) {
 			return verdict.Refuse(name + " is changed")
+		}
+		for _, key := range bootstrapOnly {
+			section, item, _ := strings.Cut(key, ".")
+			if section == name && is[item] != nil && !reflect.DeepEqual(was[item], is[item]) {
+				return verdict.Refuse(key + " is changed")
+			}
 		}
 	}
 	return verdict.Allow()

@@ -108,12 +108,18 @@ func TestPD21StoredItemsRestartNoMember(t *testing.T) {
 	const base = "initial-cluster-token = \"u\"\nlease = 3\n[schedule]\nleader-schedule-limit = 4\n"
 	for wanted, why := range map[string]string{
 		base: "",
-		base + "high-space-ratio = 0.5\n[replication]\nlocation-labels = [\"zone\"]\n":      "",
-		"initial-cluster-token = \"u\"\nlease = 3\n":                                        "", // taken away: PD keeps it
+		base + "high-space-ratio = 0.5\n[replication]\nlocation-labels = [\"zone\"]\n": "",
+		"initial-cluster-token = \"u\"\nlease = 3\n":                                   "", // taken away: PD keeps it
+		// PD has no call for these, and does not start with a file that has them so.
+		base + "store-limit = 5\n":                                                          "schedule.store-limit is changed",
+		"initial-cluster-token = \"u\"\nlease = 3\nschedule = 5\n":                          "schedule is changed",
 		base + "[log]\nlevel = \"warn\"\n":                                                  "log is changed",
 		"initial-cluster-token = \"u\"\nlease = 5\n[schedule]\nleader-schedule-limit = 8\n": "lease is changed",
 	} {
 		assert.Equal(t, why, persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": wanted}).Reason(), wanted)
 	}
+	const limit = "[schedule.store-limit.1]\nadd-peer = 5\n"
+	assert.Empty(t, persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base + limit}, map[string]string{"pd.toml": base + "region-schedule-limit = 4\n" + limit}).Reason(), "it stays")
+	assert.Empty(t, persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base + limit}, map[string]string{"pd.toml": base}).Reason(), "taken away")
 	assert.Equal(t, "file other", persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": base, "other": "x"}).Reason())
 }
