@@ -103,6 +103,18 @@ func (k Kind) normalizeJSON(value any) string {
 	return k.Normalize(fmt.Sprint(value))
 }
 
+// zero is the one form of the value that a process has of an item that nothing sets.
+func (k Kind) zero() string {
+	switch k {
+	case Bool:
+		return "false"
+	case Text, LogLevel:
+		return ""
+	case Number, Fraction, Size, Duration:
+	}
+	return "0"
+}
+
 // sizeUnits are the units of a Size in bytes, as TiKV spells them.
 func sizeUnits() map[string]float64 {
 	out := map[string]float64{"": 1, "B": 1}

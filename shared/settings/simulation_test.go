@@ -37,10 +37,10 @@ import (
 
 const file = "t.toml"
 
-// table knows three items, of which members do not show the last; whatever else a
-// file says needs a restart.
+// table knows three items, of which members do not show the last, nor those that are 0; whatever
+// else a file says needs a restart.
 func table() settings.Table {
-	return settings.Table{File: file, Items: []settings.Item{{Key: "a", Kind: settings.Number}, {Key: "b", Kind: settings.Number}, {Key: "c", Kind: settings.Number, Blind: true}}}
+	return settings.Table{File: file, HidesZero: true, Items: []settings.Item{{Key: "a", Kind: settings.Number}, {Key: "b", Kind: settings.Number}, {Key: "c", Kind: settings.Number, Blind: true}}}
 }
 
 // keys are all items of a file, in the order in which members take them.
@@ -86,6 +86,7 @@ type memberSimulation struct {
 	down      bool                // the status ports do not answer
 	deaf      bool                // they take what they are given, and lose their answers
 	halfway   bool                // they take items up to the first that they refuse
+	ignores   string              // the key of an item that they do not know
 	stopped   []string
 	long      map[types.UID]bool // pods that were given up: their members had been down for long
 	posts     int
@@ -165,7 +166,7 @@ func (p *memberSimulation) Show(_ context.Context, host string) (map[string]any,
 		}
 		out[key] = n
 	}
-	delete(out, "c")
+	maps.DeleteFunc(out, func(key string, n any) bool { return key == "c" || key == p.ignores || n == 0.0 })
 	return out, nil
 }
 
@@ -189,7 +190,9 @@ func (p *memberSimulation) Take(_ context.Context, host string, items map[string
 			}
 			return "500: " + key + " must not be " + bad, p.unheard()
 		}
-		next[key] = text
+		if key != p.ignores {
+			next[key] = text
+		}
 	}
 	run.values = next
 	return "", p.unheard()
@@ -455,6 +458,30 @@ func TestAnEditRevertedHalfwayLeavesNothingBehind(t *testing.T) {
 	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped, "what b is by default only a restart brings back")
 }
 
+// TiProxy does not show what is 0, and the operator that has sent it may be another one.
+func TestAZeroRevertedHalfwayLeavesNothingBehind(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.edit(func() { p.config = config{"a": "1", "b": "0"} })
+	p.reconcile(p.Snapshot()) // marks
+	p.reconcile(p.Snapshot()) // gives, and the operator dies before it says so
+	assert.Equal(t, "0", p.processes["10.0.0.1"].values["b"])
+	p.restartOperator()
+	p.edit(func() { p.config = config{"a": "1"} })
+	p.converge()
+	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped)
+}
+
+// An old TiProxy says yes to an item that it does not know.
+func TestAnItemThatAMemberIgnoresIsNamed(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.ignores = "b"
+	p.edit(func() { p.config = config{"a": "1", "b": "5"} })
+	p.steps()
+	o := p.reconcile(p.Snapshot()).Outcome
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
+	assert.Contains(t, o.Message, "b = 5")
+}
+
 func TestAMemberThatCannotBeAskedIsNamed(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.down = true
@@ -506,7 +533,7 @@ func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 				mayStop = mayStop || table().AppliesOnline(p.config.files(), next.files()).Reason() != ""
 				p.edit(func() { p.config = next })
 			case "b":
-				next := p.with("b", rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "b"))
+				next := p.with("b", rapid.SampledFrom([]string{"", "0", "1", "2"}).Draw(t, "b"))
 				mayStop = mayStop || table().AppliesOnline(p.config.files(), next.files()).Reason() != ""
 				p.edit(func() { p.config = next })
 			case "c":

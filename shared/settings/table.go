@@ -33,6 +33,8 @@ func (i Item) ignoresValue(value Value) bool { return i.Ignored != "" && value.P
 type Table struct {
 	File  string
 	Items []Item
+	// HidesZero says that members do not show items that are 0, false or empty.
+	HidesZero bool
 }
 
 // Item returns the item of a key.
