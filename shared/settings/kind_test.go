@@ -77,3 +77,17 @@ func TestAMemberThatWasGivenABadFileIsLeftAlone(t *testing.T) {
 	assert.Empty(t, progress.Stuck)
 	assert.Equal(t, step.KindDone, progress.Outcome.Kind)
 }
+
+// A table without anything in it says nothing: what comes into it is all that changes.
+func TestAnItemInATableThatWasEmptyIsGiven(t *testing.T) {
+	items := settings.Table{File: file, Items: []settings.Item{{Key: "log.level", Kind: settings.LogLevel}}}
+	for wanted, why := range map[string]string{
+		"[log]\nlevel = \"warn\"\n": "",
+		"":                          "",
+		"[log]\nfile = \"x\"\n":     "log.file is changed",
+		"log = 5\n":                 "log is changed",
+		"[log]\n[other]\n":          "other is changed",
+	} {
+		assert.Equal(t, why, items.AppliesOnline(map[string]string{file: "[log]\n"}, map[string]string{file: wanted}).Reason(), wanted)
+	}
+}

@@ -65,6 +65,7 @@ func (t Table) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 		item, known := t.Item(key)
 		switch {
 		case had && stays && reflect.DeepEqual(was, value):
+		case !stays && was.isEmptyTable():
 		case !stays:
 			return verdict.Refuse(key + " is taken away")
 		case !known:
@@ -129,6 +130,12 @@ func (t Table) values(files map[string]string) map[string]Value {
 type leaf struct {
 	kind  string
 	value any
+}
+
+// isEmptyTable reports whether the value is a table without anything in it.
+func (l leaf) isEmptyTable() bool {
+	_, is := l.value.(map[string]any)
+	return is
 }
 
 // parseLeaves returns the values of a TOML text by their keys, nil if it is none.
