@@ -160,6 +160,28 @@ func TestPD21AnItemOfTheWrongTypeIsRefused(t *testing.T) {
 	}
 }
 
+// PD-21: a member that fails for another reason is not recreated with a file that PD has not taken:
+// with the next one there would be no majority, and none would start.
+func TestPD21AMemberThatDoesNotServeKeepsItsFileUntilPDHasTakenTheNewOne(t *testing.T) {
+	fails := func(s *observation.Snapshot) {
+		tells(s.Instances[1], time.Hour, "Ready", "False", v1alpha1.ReasonContainerCrashing, "PodReady", "False", v1alpha1.ReasonContainerCrashing, "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
+		s.PD.Members[1].Healthy = false
+	}
+	g := stored(bootstrapped, configured("[schedule]\nleader-schedule-limit = 8.0\n"))
+	s := started(t, stored(), 3, running, fails, shows(map[string]string{"schedule.leader-schedule-limit": "8"}))
+	p := mustPlan(t, g, s)
+	assert.Nil(t, p.Lease.Take)
+	for _, c := range p.Instances {
+		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, c.Desired.Name)
+	}
+	g.Spec.Config = eight
+	p = mustPlan(t, g, s)
+	for _, c := range p.Instances {
+		assert.Equal(t, p.Target.Hash, c.Desired.Spec.Revision, c.Desired.Name)
+		assert.Equal(t, c.Desired.Name == "basic-pd-1", c.Desired.Spec.InPlaceFrom == "", "its pod is recreated with the new file")
+	}
+}
+
 // An operator that starts again, or a change of PD's leader, makes nothing of a group at
 // rest whose pods were made with an older file.
 func TestPD21AGroupAtRestStaysSoWhilePDDoesNotAnswer(t *testing.T) {

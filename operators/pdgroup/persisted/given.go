@@ -64,6 +64,18 @@ func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map
 	return component.ConfigProgress{Outcome: WaitForItems(FindMissing(items, c.s.PD.Config))}
 }
 
+// Refused implements component.OnlineConfig. What PD has not taken yet it may refuse.
+func (c Stored) Refused(wanted map[string]string) verdict.Reason {
+	items := ParseItems(wanted[File])
+	if !reflect.DeepEqual(items, ParseItems(c.g.Spec.Config)) || !c.mayTrustConfig().IsAllowed() {
+		return verdict.Reason{}
+	}
+	if missing := FindMissing(items, c.s.PD.Config); len(missing) > 0 {
+		return verdict.NewReasonf("PD has not taken %s", missing[0].Item)
+	}
+	return verdict.Reason{}
+}
+
 // mayTrustConfig says whether it is known what PD stores.
 func (c Stored) mayTrustConfig() verdict.Verdict {
 	if known := membership.MayTrustAnswer(c.g, c.s); !known.IsAllowed() {
