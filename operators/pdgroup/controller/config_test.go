@@ -125,7 +125,7 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
 
-	// Somebody has turned them off in PD: the spec turns them on, which nobody minds.
+	// A user has turned them off in PD: the spec turns them on, and TiFlash needs them on.
 	g.Spec.Config = "[replication]\nenable-placement-rules = true\n"
 	s.PD.Config["replication.enable-placement-rules"] = `"false"`
 	missing = mustPlan(t, g, s).Config
