@@ -15,6 +15,9 @@ type OnlineConfig interface {
 	// Progress says how far the running member of an Instance is on its way to run with
 	// the wanted files. others are the files that it may run with now.
 	Progress(i *v1alpha1.Instance, others []map[string]string, wanted map[string]string) ConfigProgress
+	// Refused says which of the wanted files' items running members are known not to take, if
+	// there are any: a member may not start with them.
+	Refused(wanted map[string]string) verdict.Reason
 }
 
 // ConfigProgress is how far a running member is with the items of a configuration.

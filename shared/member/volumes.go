@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -44,11 +45,17 @@ func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
 			return verdict.NewReasonf("volume %s has StorageClass %s, spec.volumes says %s", wanted.Name, has.StorageClassName, *class)
 		}
 		asked := ClaimTemplate(i.Spec.VolumeClaimTemplates, wanted.Name)
-		if ReplacesVolumes(g) && asked != nil && asked.Storage.Cmp(wanted.Storage) > 0 && has.Requested != nil && has.Requested.Cmp(wanted.Storage) > 0 {
+		if ReplacesVolumes(g) && asked != nil && asked.Storage.Cmp(wanted.Storage) > 0 && StaysLarger(has, wanted.Storage) {
 			return verdict.NewReasonf("volume %s has %s, spec.volumes says %s", wanted.Name, asked.Storage.String(), wanted.Storage.String())
 		}
 	}
 	return verdict.Reason{}
+}
+
+// StaysLarger reports whether a claim has asked for more than a size, and cannot ask for less
+// again: Kubernetes takes an increase back only to a size above that of the volume.
+func StaysLarger(has *v1alpha1.VolumeStatus, size resource.Quantity) bool {
+	return has.Requested != nil && has.Requested.Cmp(size) > 0 && (has.Capacity == nil || has.Capacity.Cmp(size) >= 0)
 }
 
 // HasVolume reports whether a claim is known to have a volume. Which one it is an operator

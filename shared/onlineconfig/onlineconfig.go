@@ -58,10 +58,16 @@ func ApplyOnline(m *planning.InstanceDiff, in planning.Inputs, old, wanted *core
 	marks := member.AppliedRevisions(live)
 	if _, ready := member.ReadySince(live); !ready || live.Status.Revision != live.Spec.Revision || live.Status.PodUID == live.Spec.StopPod {
 		left := rollout.StartTimeLeft(in.Snapshot, live)
-		if left <= 0 && in.Rendering.Component.IsNotServing(live) {
+		refused := in.Rendering.OnlineConfig.Refused(target.Files)
+		if left <= 0 && in.Rendering.Component.IsNotServing(live) && !refused.IsGiven() {
 			return why, nil
 		}
-		wait := step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonConfigPending, "Instance "+live.Name+" is given its changed configuration when its pod is ready")
+		text := "Instance " + live.Name + " is given its changed configuration when its pod is ready"
+		if refused.IsGiven() {
+			// Whatever keeps it from starting, the new files are not known to be good.
+			text += ", or when running members take that: " + refused.Text()
+		}
+		wait := step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonConfigPending, text)
 		if left > 0 {
 			wait.After = min(left, member.WaitDeadline)
 		}

@@ -54,6 +54,12 @@ func TestMembersAreReplacedStepByStep(t *testing.T) {
 		"volumes that are to be smaller": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) {
 			g.Spec.Volumes[0].Storage = resource.MustParse("1Gi")
 		}, 1, ""},
+		"an increase that has not come is taken back in place": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+			g.Spec.Volumes[0].Storage = resource.MustParse("1500Mi")
+			for _, i := range s.Instances {
+				i.Status.Volumes[0].Capacity = ptr.To(resource.MustParse("1Gi"))
+			}
+		}, 0, ""},
 		"volumes that are to be larger grow in place": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) {
 			g.Spec.Volumes[0].Storage = resource.MustParse("9Gi")
 		}, 0, ""},

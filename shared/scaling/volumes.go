@@ -79,10 +79,10 @@ func WithoutShrinking(wanted []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Inst
 	out := slices.Clone(wanted)
 	for n := range out {
 		asked, has := member.ClaimTemplate(live.Spec.VolumeClaimTemplates, out[n].Name), member.VolumeStatus(live, out[n].Name)
-		if asked == nil || has == nil || has.Requested == nil || asked.Storage.Cmp(out[n].Storage) <= 0 || !member.HasVolume(has) {
+		if asked == nil || has == nil || asked.Storage.Cmp(out[n].Storage) <= 0 || !member.HasVolume(has) {
 			continue
 		}
-		if has.Requested.Cmp(out[n].Storage) > 0 && (has.Capacity == nil || has.Capacity.Cmp(out[n].Storage) >= 0) {
+		if member.StaysLarger(has, out[n].Storage) {
 			out[n].Storage = asked.Storage
 		}
 	}

@@ -75,7 +75,7 @@ func TestKV25AHundredUnreachableMembersHoldUpNoReconcile(t *testing.T) {
 		}
 		running, _ = m.Observe(g, instances)
 	}
-	assert.Equal(t, map[string]string{"a": "7"}, running["db-99"].Values)
+	assert.Equal(t, map[string]string{"a": "7", "b": "0"}, running["db-99"].Values)
 }
 
 func TestTheFirstLookOfAnIdleGroupReportsNothing(t *testing.T) {

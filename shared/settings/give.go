@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -162,7 +163,7 @@ func (m *Members) classifyItems(now *runningMember, items map[string]Value, refu
 			now.Taken[key] = value.Plain
 			continue
 		case refusal == "":
-			refused.Answer = shortenAnswer("it accepted the change, but has " + has)
+			refused.Answer = shortenAnswer("it accepted the change, but has " + cmp.Or(has, "nothing"))
 		case item.Blind && given > 1:
 			refused.Uncertain = true
 			delete(now.Taken, key)

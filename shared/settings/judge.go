@@ -89,6 +89,17 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 	return given
 }
 
+// Refused implements component.OnlineConfig.
+func (j Judge) Refused(wanted map[string]string) verdict.Reason {
+	values := j.Table.values(wanted)
+	for _, name := range slices.Sorted(maps.Keys(j.Running)) {
+		if refused, answer := findRefusals(j.Running[name], values); len(refused) > 0 {
+			return verdict.NewReasonf("Instance %s does not take %s (%s)", name, strings.Join(refused, ", "), answer)
+		}
+	}
+	return verdict.Reason{}
+}
+
 // retryDelay returns how long it is until a member is turned to again. One that is being
 // asked or given something at the moment wakes the group up.
 func (j Judge) retryDelay(seen observation.RunningConfig, again time.Duration) time.Duration {

@@ -2,6 +2,8 @@ package settings
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,51 +14,58 @@ import (
 type Kind string
 
 const (
-	// Text is a word, such as a log level; letters' case does not count.
+	// Text is a word, such as the name of a label; letters' case counts.
 	Text Kind = "word"
 	// LogLevel is a Text for which TiKV has two names of some levels, and shows one of them.
 	LogLevel Kind = "log level"
-	// Number is a whole number or a fraction.
-	Number Kind = "number"
+	// Number is a whole number. No member starts with a fraction in its place, 4.0 and 1e6 among
+	// them.
+	Number Kind = "whole number"
+	// Fraction is a number that may have a fraction.
+	Fraction Kind = "number"
 	// Bool is true or false.
 	Bool Kind = "true or false"
 	// Size is a number of bytes, or text with a unit: 64MB, 1GiB. All units are
 	// powers of 1024, as in TiKV.
 	Size Kind = "size"
-	// Duration is text with units, such as 10s or 1d12h; a number is milliseconds.
+	// Duration is text with units, such as 10s or 1d12h.
 	Duration Kind = "duration"
 )
 
-// scalar returns the text by which a member is told a value; empty if the item has no
-// such value: a list, a table, a time, or a number or a truth in quotation marks. A member may
-// take that while it runs, and does not start with a file that has it.
-func (k Kind) scalar(value leaf) string {
+// types are those that a member takes in its file for a kind. It may take others while it
+// runs, and does not start with a file that has them.
+func (k Kind) types() []string {
 	switch k {
 	case Number:
-		if value.kind == "string" || value.kind == "bool" {
-			return ""
-		}
+		return []string{"int64"}
+	case Fraction:
+		return []string{"int64", "float64"}
 	case Bool:
-		if value.kind != "bool" {
-			return ""
-		}
+		return []string{"bool"}
+	case Size:
+		return []string{"string", "int64"}
+	case Text, LogLevel, Duration:
 	}
-	switch value.kind {
-	case "string", "int64", "bool":
-		return value.text
-	case "float64":
-		if n, err := strconv.ParseFloat(value.text, 64); err == nil {
-			return strconv.FormatFloat(n, 'f', -1, 64)
-		}
+	return []string{"string"}
+}
+
+// scalar returns the text by which a member is told a value; empty if a file must not have
+// such a value for the item.
+func (k Kind) scalar(value leaf) string {
+	if !slices.Contains(k.types(), value.kind) {
+		return ""
 	}
-	return ""
+	if n, ok := value.value.(float64); ok {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return fmt.Sprint(value.value)
 }
 
 // Normalize returns the one form of a value. What is no value of the kind is left as
 // it is: the member will say what it thinks of it.
 func (k Kind) Normalize(text string) string {
 	switch k {
-	case Number:
+	case Number, Fraction:
 		if n, err := strconv.ParseFloat(text, 64); err == nil {
 			return strconv.FormatFloat(n, 'g', -1, 64)
 		}
@@ -65,15 +74,14 @@ func (k Kind) Normalize(text string) string {
 			return strconv.FormatBool(b)
 		}
 	case Size:
-		if n, ok := parseQuantity(text, "B", sizeUnits()); ok {
+		if n, ok := parseQuantity(text, sizeUnits()); ok {
 			return strconv.FormatFloat(n, 'f', 0, 64)
 		}
 	case Duration:
-		if n, ok := parseQuantity(text, "ms", durationUnits()); ok {
+		if n, ok := parseQuantity(text, durationUnits()); ok {
 			return strconv.FormatFloat(n, 'f', 0, 64)
 		}
 	case Text:
-		return strings.ToLower(text)
 	case LogLevel:
 		switch level := strings.ToLower(text); level {
 		case "warning":
@@ -95,13 +103,25 @@ func (k Kind) normalizeJSON(value any) string {
 	return k.Normalize(fmt.Sprint(value))
 }
 
-// sizeUnits are the units of a Size in bytes.
+// zero is the one form of the value that a process has of an item that nothing sets.
+func (k Kind) zero() string {
+	switch k {
+	case Bool:
+		return "false"
+	case Text, LogLevel:
+		return ""
+	case Number, Fraction, Size, Duration:
+	}
+	return "0"
+}
+
+// sizeUnits are the units of a Size in bytes, as TiKV spells them.
 func sizeUnits() map[string]float64 {
-	out := map[string]float64{"": 1, "b": 1}
+	out := map[string]float64{"": 1, "B": 1}
 	unit := 1.0
-	for _, letter := range []string{"k", "m", "g", "t", "p"} {
+	for _, letter := range []string{"K", "M", "G", "T", "P"} {
 		unit *= 1024
-		out[letter], out[letter+"b"], out[letter+"ib"] = unit, unit, unit
+		out[letter], out[letter+"B"], out[letter+"iB"] = unit, unit, unit
 	}
 	return out
 }
@@ -114,19 +134,17 @@ func durationUnits() map[string]float64 {
 	}
 }
 
-// parseQuantity adds up a text of numbers and units. A number alone is of the unit bare.
-func parseQuantity(text, bare string, units map[string]float64) (float64, bool) {
-	rest, sum := strings.ToLower(strings.TrimSpace(text)), 0.0
-	if _, err := strconv.ParseFloat(rest, 64); err == nil {
-		rest += strings.ToLower(bare)
-	}
+// parseQuantity adds up a text of numbers and units. What is less than the smallest unit is
+// cut off, as TiKV does.
+func parseQuantity(text string, units map[string]float64) (float64, bool) {
+	rest, sum := strings.TrimSpace(text), 0.0
 	if rest == "" {
 		return 0, false
 	}
 	for rest != "" {
 		number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789."))]
 		rest = strings.TrimSpace(rest[len(number):])
-		unit := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))]
+		unit := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))]
 		rest = strings.TrimSpace(rest[len(unit):])
 		n, err := strconv.ParseFloat(number, 64)
 		per, known := units[unit]
@@ -135,5 +153,5 @@ func parseQuantity(text, bare string, units map[string]float64) (float64, bool) 
 		}
 		sum += n * per
 	}
-	return sum, true
+	return math.Trunc(sum), true
 }

@@ -207,8 +207,12 @@ func (m *Members) fetchValues(ctx context.Context, host string) (map[string]stri
 	}
 	values := map[string]string{}
 	for _, item := range m.table.Items {
-		if value, shown := lookupValue(document, item.Key); shown && !item.Blind {
+		switch value, shown := lookupValue(document, item.Key); {
+		case item.Blind:
+		case shown:
 			values[item.Key] = item.Kind.normalizeJSON(value)
+		case m.table.HidesZero:
+			values[item.Key] = item.Kind.zero()
 		}
 	}
 	return values, nil

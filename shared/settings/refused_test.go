@@ -110,10 +110,32 @@ func TestAMemberIsNotSentAnItemTwice(t *testing.T) {
 	assert.Equal(t, 2, p.posts, "each of the two once")
 }
 
+// A member that fails for another reason is not recreated with what the others refuse: it would
+// not start with that, and one after the other they would all be gone.
+func TestARefusedItemReachesNoMemberThatDoesNotServe(t *testing.T) {
+	p := online(t, config{"fixed": "1"})
+	p.edit(func() { p.config = config{"a": bad, "fixed": "1"} })
+	p.steps()
+	before := p.Instances()[1].Spec.Revision
+	p.Break("db-1")
+	p.Operate("db-1")
+	for range 3 {
+		p.Now = p.Now.Add(5 * time.Minute)
+		p.reconcile(p.Snapshot())
+	}
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, p.reconcile(p.Snapshot()).Outcome.Reason)
+	assert.Equal(t, before, p.Instances()[1].Spec.Revision)
+	p.advance()
+	assert.NotNil(t, p.processes["10.0.0.2"], "it starts with the files that are known to be good")
+	p.edit(func() { p.config = config{"fixed": "1"} })
+	p.converge()
+	assert.Empty(t, p.stopped)
+}
+
 // DB-05, KV-25: a member may take a number or a truth as text while it runs. It does not start with
 // a file that has it so, and what is given online is not found out before its next start.
 func TestTextIsNotGivenForANumberOrATruth(t *testing.T) {
-	items := settings.Table{File: file, Items: []settings.Item{{Key: "n", Kind: settings.Number}, {Key: "b", Kind: settings.Bool}, {Key: "s", Kind: settings.Size}}}
+	items := settings.Table{File: file, Items: []settings.Item{{Key: "n", Kind: settings.Fraction}, {Key: "b", Kind: settings.Bool}, {Key: "s", Kind: settings.Size}}}
 	for wanted, why := range map[string]string{
 		"n = 2":        "",
 		"n = 0.5":      "",

@@ -37,10 +37,10 @@ import (
 
 const file = "t.toml"
 
-// table knows three items, of which members do not show the last; whatever else a
-// file says needs a restart.
+// table knows three items, of which members do not show the last, nor those that are 0; whatever
+// else a file says needs a restart.
 func table() settings.Table {
-	return settings.Table{File: file, Items: []settings.Item{{Key: "a", Kind: settings.Number}, {Key: "b", Kind: settings.Number}, {Key: "c", Kind: settings.Number, Blind: true}}}
+	return settings.Table{File: file, HidesZero: true, Items: []settings.Item{{Key: "a", Kind: settings.Number}, {Key: "b", Kind: settings.Number}, {Key: "c", Kind: settings.Number, Blind: true}}}
 }
 
 // keys are all items of a file, in the order in which members take them.
@@ -48,6 +48,9 @@ func keys() []string { return []string{"c", "a", "b", "fixed"} }
 
 // bad is a value that no member takes, and with which none starts.
 const bad = "-1"
+
+// fraction is a value that a member takes for 2 while it runs, and with which none starts.
+const fraction = "2.0"
 
 // config is what a file says, by key; a missing key has its default.
 type config map[string]string
@@ -83,6 +86,7 @@ type memberSimulation struct {
 	down      bool                // the status ports do not answer
 	deaf      bool                // they take what they are given, and lose their answers
 	halfway   bool                // they take items up to the first that they refuse
+	ignores   string              // the key of an item that they do not know
 	stopped   []string
 	long      map[types.UID]bool // pods that were given up: their members had been down for long
 	posts     int
@@ -162,7 +166,7 @@ func (p *memberSimulation) Show(_ context.Context, host string) (map[string]any,
 		}
 		out[key] = n
 	}
-	delete(out, "c")
+	maps.DeleteFunc(out, func(key string, n any) bool { return key == "c" || key == p.ignores || n == 0.0 })
 	return out, nil
 }
 
@@ -186,7 +190,9 @@ func (p *memberSimulation) Take(_ context.Context, host string, items map[string
 			}
 			return "500: " + key + " must not be " + bad, p.unheard()
 		}
-		next[key] = text
+		if key != p.ignores {
+			next[key] = text
+		}
 	}
 	run.values = next
 	return "", p.unheard()
@@ -275,7 +281,7 @@ func (p *memberSimulation) boot(name string) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
 		run.values[key] = value
 	}
-	if run.values["a"] == bad || run.values["c"] == bad {
+	if run.values["a"] == bad || run.values["c"] == bad || run.values["a"] == fraction {
 		delete(p.processes, host)
 		return
 	}
@@ -310,7 +316,14 @@ func (p *memberSimulation) converge() {
 
 // check is content when every member runs with what the spec says.
 func (p *memberSimulation) check() {
-	for host, run := range p.processes {
+	assert.Len(p.t, p.Names(), int(*p.own.Spec.Replicas))
+	for _, i := range p.Instances() {
+		host := fmt.Sprintf("10.0.0.%d", i.Spec.Slot+1)
+		run := p.processes[host]
+		if run == nil || run.pod != p.Pod(i.Name).UID {
+			assert.Fail(p.t, "nothing runs in the pod of "+i.Name)
+			continue
+		}
 		for _, key := range keys() {
 			assert.Equal(p.t, p.config[key], run.values[key], "%s of %s", key, host)
 		}
@@ -445,6 +458,30 @@ func TestAnEditRevertedHalfwayLeavesNothingBehind(t *testing.T) {
 	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped, "what b is by default only a restart brings back")
 }
 
+// TiProxy does not show what is 0, and the operator that has sent it may be another one.
+func TestAZeroRevertedHalfwayLeavesNothingBehind(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.edit(func() { p.config = config{"a": "1", "b": "0"} })
+	p.reconcile(p.Snapshot()) // marks
+	p.reconcile(p.Snapshot()) // gives, and the operator dies before it says so
+	assert.Equal(t, "0", p.processes["10.0.0.1"].values["b"])
+	p.restartOperator()
+	p.edit(func() { p.config = config{"a": "1"} })
+	p.converge()
+	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped)
+}
+
+// An old TiProxy says yes to an item that it does not know.
+func TestAnItemThatAMemberIgnoresIsNamed(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.ignores = "b"
+	p.edit(func() { p.config = config{"a": "1", "b": "5"} })
+	p.steps()
+	o := p.reconcile(p.Snapshot()).Outcome
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
+	assert.Contains(t, o.Message, "b = 5")
+}
+
 func TestAMemberThatCannotBeAskedIsNamed(t *testing.T) {
 	p := online(t, config{"a": "1"})
 	p.down = true
@@ -483,16 +520,20 @@ func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 		p.halfway, p.beside = rapid.Bool().Draw(t, "halfway"), rapid.Bool().Draw(t, "beside")
 		mayStop := false
 		old := p.Snapshot()
-		value := rapid.SampledFrom([]string{"", "1", "2", bad})
+		value := rapid.SampledFrom([]string{"", "1", "2", fraction, bad})
+		actions := []string{"a", "b", "fixed", "c", "step", "step", "step", "late", "end", "end", "unheard", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}
+		if rapid.IntRange(0, 3).Draw(t, "more is edited") == 0 {
+			actions = append(actions, "version", "restart", "delete", "replicas", "suspend", "pause", "canary")
+		}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"db-0", "db-1"}).Draw(t, "member")
-			switch rapid.SampledFrom([]string{"a", "b", "fixed", "c", "step", "step", "step", "late", "end", "end", "unheard", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}).Draw(t, "what") {
+			switch rapid.SampledFrom(actions).Draw(t, "what") {
 			case "a":
 				next := p.with("a", value.Draw(t, "a"))
 				mayStop = mayStop || table().AppliesOnline(p.config.files(), next.files()).Reason() != ""
 				p.edit(func() { p.config = next })
 			case "b":
-				next := p.with("b", rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "b"))
+				next := p.with("b", rapid.SampledFrom([]string{"", "0", "1", "2"}).Draw(t, "b"))
 				mayStop = mayStop || table().AppliesOnline(p.config.files(), next.files()).Reason() != ""
 				p.edit(func() { p.config = next })
 			case "c":
@@ -541,6 +582,27 @@ func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 					p.endAll()
 				}
 				p.restartOperator()
+			case "version":
+				mayStop = true
+				p.edit(func() { p.own.Spec.Version = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version") })
+			case "restart":
+				mayStop = true
+				p.Annotate(name, v1alpha1.AnnotationRestart, rapid.SampledFrom([]string{"x", "y"}).Draw(t, "restart"))
+			case "delete":
+				mayStop = true
+				p.Delete(name)
+			case "replicas":
+				mayStop = true
+				p.edit(func() { p.own.Spec.Replicas = ptr.To(rapid.Int32Range(2, 3).Draw(t, "replicas")) })
+			case "suspend":
+				mayStop = true
+				p.edit(func() { p.own.Spec.Suspended = rapid.Bool().Draw(t, "suspend") })
+			case "pause":
+				p.edit(func() { p.own.Spec.Paused = rapid.Bool().Draw(t, "pause") })
+			case "canary":
+				p.edit(func() {
+					p.own.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(rapid.Int32Range(0, 2).Draw(t, "canary"))}
+				})
 			case "time":
 				p.Now = p.Now.Add(time.Minute)
 			}
@@ -548,7 +610,8 @@ func TestSettingsArriveAfterAnyOrderOfEditsAndCrashes(t *testing.T) {
 				t.Fatalf("%v stopped for what can be had without", p.stopped)
 			}
 		}
-		if p.config["a"] == bad {
+		p.edit(func() { p.own.Spec.Suspended, p.own.Spec.Paused, p.own.Spec.Disruption = false, false, nil })
+		if p.config["a"] == bad || p.config["a"] == fraction {
 			p.edit(func() { p.config = p.with("a", "2") })
 		}
 		p.converge()

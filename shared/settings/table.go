@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
@@ -32,6 +33,8 @@ func (i Item) ignoresValue(value Value) bool { return i.Ignored != "" && value.P
 type Table struct {
 	File  string
 	Items []Item
+	// HidesZero says that members do not show items that are 0, false or empty.
+	HidesZero bool
 }
 
 // Item returns the item of a key.
@@ -61,7 +64,8 @@ func (t Table) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 		was, had := before[key]
 		item, known := t.Item(key)
 		switch {
-		case had && stays && was == value:
+		case had && stays && reflect.DeepEqual(was, value):
+		case !stays && was.isEmptyTable():
 		case !stays:
 			return verdict.Refuse(key + " is taken away")
 		case !known:
@@ -94,13 +98,14 @@ func (t Table) differingItems(others []map[string]string, wanted map[string]stri
 }
 
 // droppedItems returns the items of the table that any of some files names and the
-// wanted ones do not, with all the values that they had.
+// wanted ones do not, with all the values that they had. One of which the wanted files have
+// what no member starts with is not taken away, and a restart would bring nothing back.
 func (t Table) droppedItems(others []map[string]string, wanted map[string]string) map[string][]Value {
 	out := map[string][]Value{}
-	values := t.values(wanted)
+	leaves := parseLeaves(wanted[t.File])
 	for _, other := range others {
 		for key, value := range t.values(other) {
-			if _, named := values[key]; !named {
+			if stays, named := leaves[key]; !named || stays.value == "" {
 				out[key] = append(out[key], value)
 			}
 		}
@@ -121,9 +126,16 @@ func (t Table) values(files map[string]string) map[string]Value {
 	return out
 }
 
-// leaf is a value of a file in its Go type and as text, so that 1 and "1" differ.
+// leaf is a value of a file, and its Go type.
 type leaf struct {
-	kind, text string
+	kind  string
+	value any
+}
+
+// isEmptyTable reports whether the value is a table without anything in it.
+func (l leaf) isEmptyTable() bool {
+	_, is := l.value.(map[string]any)
+	return is
 }
 
 // parseLeaves returns the values of a TOML text by their keys, nil if it is none.
@@ -134,7 +146,7 @@ func parseLeaves(text string) map[string]leaf {
 	}
 	out := map[string]leaf{}
 	for key, value := range tree.Leaves() {
-		out[key] = leaf{kind: fmt.Sprintf("%T", value), text: fmt.Sprint(value)}
+		out[key] = leaf{kind: fmt.Sprintf("%T", value), value: value}
 	}
 	return out
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func sample(kind online.Kind) string {
-	return map[online.Kind]string{online.Text: "warn", online.LogLevel: "warn", online.Number: "3", online.Bool: "true", online.Size: "3MB", online.Duration: "3s"}[kind]
+	return map[online.Kind]string{online.Text: "warn", online.LogLevel: "warn", online.Number: "3", online.Fraction: "3", online.Bool: "true", online.Size: "3MB", online.Duration: "3s"}[kind]
 }
 
 func TestTiKVTakesEveryItemOfTheOperatorsListAndShowsIt(t *testing.T) {

@@ -124,6 +124,13 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	o := persisted.New(g, s).CheckConflicts(missing)
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
+
+	// A user has turned them off in PD: the spec turns them on, and TiFlash needs them on.
+	g.Spec.Config = "[replication]\nenable-placement-rules = true\n"
+	s.PD.Config["replication.enable-placement-rules"] = `"false"`
+	missing = mustPlan(t, g, s).Config
+	assert.Len(t, missing, 1)
+	assert.Equal(t, step.KindDone, persisted.New(g, s).CheckConflicts(missing).Kind)
 }
 
 // PD-21: nothing is sent of a file with which no member would start again.
@@ -133,6 +140,46 @@ func TestPD21AQuotedNumberIsRefused(t *testing.T) {
 	o := persisted.New(g, s).CheckConflicts(mustPlan(t, g, s).Config)
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Contains(t, o.Message, `PD does not take schedule.leader-schedule-limit = "4" (it has 4: write it without quotation marks, or no member starts again)`)
+}
+
+// PD-21: PD takes both while it runs, shows what the file says, and does not start with the file.
+func TestPD21AnItemOfTheWrongTypeIsRefused(t *testing.T) {
+	for item, said := range map[string]string{
+		"schedule.leader-schedule-limit = 4.0":   "PD does not take schedule.leader-schedule-limit = 4.0 (it has 4: write it without a fraction, or no member starts again)",
+		"replication.location-labels = \"zone\"": `PD does not take replication.location-labels = "zone" (it has "zone": write it as a list, or no member starts again)`,
+	} {
+		g := stored(bootstrapped, configured(item+"\n"))
+		s := started(t, stored(), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "4", "replication.location-labels": `"zone"`}))
+		p := mustPlan(t, g, s)
+		o := persisted.New(g, s).CheckConflicts(p.Config)
+		assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason, item)
+		assert.Contains(t, o.Message, said)
+		for _, c := range p.Instances {
+			assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, "a pod that is made now has the file that is known to be good")
+		}
+	}
+}
+
+// PD-21: a member that fails for another reason is not recreated with a file that PD has not taken:
+// with the next one there would be no majority, and none would start.
+func TestPD21AMemberThatDoesNotServeKeepsItsFileUntilPDHasTakenTheNewOne(t *testing.T) {
+	fails := func(s *observation.Snapshot) {
+		tells(s.Instances[1], time.Hour, "Ready", "False", v1alpha1.ReasonContainerCrashing, "PodReady", "False", v1alpha1.ReasonContainerCrashing, "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
+		s.PD.Members[1].Healthy = false
+	}
+	g := stored(bootstrapped, configured("[schedule]\nleader-schedule-limit = 8.0\n"))
+	s := started(t, stored(), 3, running, fails, shows(map[string]string{"schedule.leader-schedule-limit": "8"}))
+	p := mustPlan(t, g, s)
+	assert.Nil(t, p.Lease.Take)
+	for _, c := range p.Instances {
+		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, c.Desired.Name)
+	}
+	g.Spec.Config = eight
+	p = mustPlan(t, g, s)
+	for _, c := range p.Instances {
+		assert.Equal(t, p.Target.Hash, c.Desired.Spec.Revision, c.Desired.Name)
+		assert.Equal(t, c.Desired.Name == "basic-pd-1", c.Desired.Spec.InPlaceFrom == "", "its pod is recreated with the new file")
+	}
 }
 
 // An operator that starts again, or a change of PD's leader, makes nothing of a group at

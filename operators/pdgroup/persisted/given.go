@@ -64,6 +64,18 @@ func (c Stored) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map
 	return component.ConfigProgress{Outcome: WaitForItems(FindMissing(items, c.s.PD.Config))}
 }
 
+// Refused implements component.OnlineConfig. What PD has not taken yet it may refuse.
+func (c Stored) Refused(wanted map[string]string) verdict.Reason {
+	items := ParseItems(wanted[File])
+	if !reflect.DeepEqual(items, ParseItems(c.g.Spec.Config)) || !c.mayTrustConfig().IsAllowed() {
+		return verdict.Reason{}
+	}
+	if missing := FindMissing(items, c.s.PD.Config); len(missing) > 0 {
+		return verdict.NewReasonf("PD has not taken %s", missing[0].Item)
+	}
+	return verdict.Reason{}
+}
+
 // mayTrustConfig says whether it is known what PD stores.
 func (c Stored) mayTrustConfig() verdict.Verdict {
 	if known := membership.MayTrustAnswer(c.g, c.s); !known.IsAllowed() {
@@ -105,15 +117,15 @@ func OrNothing(has string) string {
 	return has
 }
 
-// CheckConflicts says that the spec turns something off that another group turns on, or has text
-// where PD has none; Done if it does not. Nothing is sent to PD then.
+// CheckConflicts says that the spec turns something off that another group turns on, or has a value
+// with which PD does not start; Done if it does not. Nothing is sent to PD then.
 func (c Stored) CheckConflicts(missing []MissingItem) step.Outcome {
 	for _, l := range missing {
-		if l.Quoted {
-			return stallForItems(c.g, []string{l.Item.String()}, "it has "+l.Has+": write it without quotation marks, or no member starts again")
+		if l.Rewrite != "" {
+			return stallForItems(c.g, []string{l.Item.String()}, "it has "+l.Has+": write it "+l.Rewrite+", or no member starts again")
 		}
 		for _, other := range c.s.Groups {
-			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && other.GetDeletionTimestamp() == nil {
+			if info, _ := v1alpha1.LookupComponent(other.GroupKind()); info.NeedsPlacementRules && l.Key == placementRules && l.Value == false && other.GetDeletionTimestamp() == nil {
 				return stallForItems(c.g, []string{l.Item.String()}, other.GroupKind()+" "+other.GetName()+" needs placement rules")
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -29,6 +30,9 @@ func (i Item) String() string {
 	if err != nil {
 		return fmt.Sprintf("%s = %v", i.Key, i.Value)
 	}
+	if n, ok := i.Value.(float64); ok && n == math.Trunc(n) {
+		text = fmt.Appendf(nil, "%.1f", n)
+	}
 	return i.Key + " = " + string(text)
 }
 
@@ -39,8 +43,9 @@ type MissingItem struct {
 	Has string
 	// Send is the value in the form in which PD takes it.
 	Send any
-	// Quoted says that the file has text where PD has a number or a truth.
-	Quoted bool
+	// Rewrite says how the item is to be written if PD does not start with a file that has it
+	// so; empty if it does.
+	Rewrite string
 }
 
 // bootstrapOnly are items of those tables that PD has no call for. They count when a
@@ -81,7 +86,8 @@ func collectItems(into []Item, path string, table map[string]any) []Item {
 
 // AppliesOnline says whether members that run with some files get others without a restart:
 // if they differ in nothing but what PD stores. An item that is taken away needs
-// none: PD keeps its value.
+// none: PD keeps its value. One that PD has no call for does: nothing but a start shows that PD
+// starts with it.
 func AppliesOnline(file string, old, wanted map[string]string) verdict.Verdict {
 	for _, name := range slices.Sorted(maps.Keys(mergeMaps(old, wanted))) {
 		if name != file && old[name] != wanted[name] {
@@ -97,8 +103,17 @@ func AppliesOnline(file string, old, wanted map[string]string) verdict.Verdict {
 		return verdict.Refuse("file " + file)
 	}
 	for _, name := range slices.Sorted(maps.Keys(mergeMaps(before, after))) {
-		if !slices.Contains(pd.StoredSections(), name) && !reflect.DeepEqual(before[name], after[name]) {
+		was, _ := before[name].(map[string]any)
+		is, isTable := after[name].(map[string]any)
+		stored := slices.Contains(pd.StoredSections(), name) && (isTable || after[name] == nil)
+		if !stored && !reflect.DeepEqual(before[name], after[name]) {
 			return verdict.Refuse(name + " is changed")
+		}
+		for _, key := range bootstrapOnly {
+			section, item, _ := strings.Cut(key, ".")
+			if section == name && is[item] != nil && !reflect.DeepEqual(was[item], is[item]) {
+				return verdict.Refuse(key + " is changed")
+			}
 		}
 	}
 	return verdict.Allow()
@@ -118,29 +133,52 @@ func FindMissing(items []Item, shown map[string]string) []MissingItem {
 		has, ok := shown[item.Key]
 		var now any
 		ok = ok && json.Unmarshal([]byte(has), &now) == nil
-		quoted := ok && isQuoted(item.Value, now)
-		if send, same := compareItem(item, now, ok); quoted || !same {
-			out = append(out, MissingItem{Item: item, Has: has, Send: send, Quoted: quoted})
+		rewrite := ""
+		if ok {
+			rewrite = rewriteItem(item, now)
+		}
+		if send, same := compareItem(item, now, ok); rewrite != "" || !same {
+			out = append(out, MissingItem{Item: item, Has: has, Send: send, Rewrite: rewrite})
 		}
 	}
 	return out
 }
 
-// isQuoted reports whether an item is text where PD has a number or a truth, which it shows as
-// text. PD may take that while it runs, but does not start with such a file.
-func isQuoted(want, now any) bool {
-	text, isText := want.(string)
-	if !isText {
-		return false
-	}
-	switch is := now.(type) {
-	case float64, bool:
-		return true
+// lists are items that PD shows as text, and has as lists in its file.
+var lists = []string{"replication.location-labels", "pd-server.runtime-services"}
+
+// fractions are numbers that may have a fraction, beside those with ratio in their name.
+var fractions = []string{"pd-server.server-memory-limit", "pd-server.server-memory-limit-gc-trigger", "pd-server.gc-tuner-threshold"}
+
+// rewriteItem says how an item is to be written whose value is of another type than what PD has,
+// by what it shows; empty if it is not. PD may take it while it runs, but does not start with
+// such a file.
+func rewriteItem(item Item, now any) string {
+	switch want := item.Value.(type) {
 	case string:
 		truths := []string{"true", "false"}
-		return slices.Contains(truths, is) && slices.Contains(truths, text)
+		switch is := now.(type) {
+		case float64, bool:
+			return "without quotation marks"
+		case []any:
+			return "as a list"
+		case string:
+			switch {
+			case slices.Contains(lists, item.Key):
+				return "as a list"
+			case slices.Contains(truths, is) && slices.Contains(truths, want):
+				return "without quotation marks"
+			}
+		}
+	case float64:
+		// PD shows 4 and 4.0 alike; 4.5 in the place of a whole number it refuses.
+		is, isNumber := now.(float64)
+		whole := isNumber && is == math.Trunc(is) && want == math.Trunc(want)
+		if whole && !strings.Contains(item.Key, "ratio") && !slices.Contains(fractions, item.Key) {
+			return "without a fraction"
+		}
 	}
-	return false
+	return ""
 }
 
 // compareItem says whether PD shows an item as it is wanted, and how it takes it. PD writes

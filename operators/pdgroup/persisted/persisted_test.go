@@ -69,24 +69,37 @@ func TestPD21MissingItemsAreSentInTheFormatOfPD(t *testing.T) {
 	}
 }
 
-// PD-21: PD does not start with a file that has text where it has a number or a truth, also where it
-// takes the text while it runs, or has what the text says.
-func TestPD21QuotedItemsAreFound(t *testing.T) {
-	for item, quoted := range map[string]bool{
-		"leader-schedule-limit = \"8\"":      true,
-		"leader-schedule-limit = \"4\"":      true,
-		"enable-debug-metrics = \"false\"":   true,
-		"enable-debug-metrics = true":        false,
-		"max-store-down-time = \"1h\"":       false,
-		"low-space-ratio = 0.9":              false,
-		"no-such-item = \"1\"":               false,
-		"leader-schedule-limit = 5":          false,
-		"low-space-ratio = \"0.8\"":          true,
-		"enable-debug-metrics = \"perhaps\"": false,
+// PD-21: PD does not start with a file that has a value of another type than its item, also where it
+// takes that while it runs, or has what it says.
+func TestPD21ItemsOfTheWrongTypeAreFound(t *testing.T) {
+	const unquoted, whole, list = "without quotation marks", "without a fraction", "as a list"
+	for item, rewrite := range map[string]string{
+		"schedule.leader-schedule-limit = \"8\"":             unquoted,
+		"schedule.leader-schedule-limit = \"4\"":             unquoted,
+		"schedule.leader-schedule-limit = 4.0":               whole,
+		"schedule.leader-schedule-limit = 1e1":               whole,
+		"schedule.leader-schedule-limit = 4.5":               "", // which PD refuses
+		"schedule.enable-debug-metrics = \"false\"":          unquoted,
+		"schedule.enable-debug-metrics = true":               "",
+		"schedule.max-store-down-time = \"1h\"":              "",
+		"schedule.low-space-ratio = 0.9":                     "",
+		"schedule.low-space-ratio = 1.0":                     "",
+		"pd-server.gc-tuner-threshold = 1.0":                 "",
+		"schedule.no-such-item = \"1\"":                      "",
+		"schedule.leader-schedule-limit = 5":                 "",
+		"schedule.low-space-ratio = \"0.8\"":                 unquoted,
+		"schedule.enable-debug-metrics = \"perhaps\"":        "",
+		"replication.location-labels = \"zone,host\"":        list,
+		"replication.location-labels = \"zone\"":             list,
+		"replication.location-labels = [\"zone\"]":           "",
+		"pd-server.runtime-services = \"\"":                  list,
+		"replication-mode.dr-auto-sync.label-key = \"zone\"": "",
 	} {
-		lacks := persisted.FindMissing(persisted.ParseItems("[schedule]\n"+item), shown())
+		shown := shown()
+		shown["pd-server.gc-tuner-threshold"], shown["pd-server.runtime-services"] = "0", `""`
+		lacks := persisted.FindMissing(persisted.ParseItems(item), shown)
 		require.Len(t, lacks, 1, item)
-		assert.Equal(t, quoted, lacks[0].Quoted, item)
+		assert.Equal(t, rewrite, lacks[0].Rewrite, item)
 	}
 }
 
@@ -95,12 +108,18 @@ func TestPD21StoredItemsRestartNoMember(t *testing.T) {
 	const base = "initial-cluster-token = \"u\"\nlease = 3\n[schedule]\nleader-schedule-limit = 4\n"
 	for wanted, why := range map[string]string{
 		base: "",
-		base + "high-space-ratio = 0.5\n[replication]\nlocation-labels = [\"zone\"]\n":      "",
-		"initial-cluster-token = \"u\"\nlease = 3\n":                                        "", // taken away: PD keeps it
+		base + "high-space-ratio = 0.5\n[replication]\nlocation-labels = [\"zone\"]\n": "",
+		"initial-cluster-token = \"u\"\nlease = 3\n":                                   "", // taken away: PD keeps it
+		// PD has no call for these, and does not start with a file that has them so.
+		base + "store-limit = 5\n":                                                          "schedule.store-limit is changed",
+		"initial-cluster-token = \"u\"\nlease = 3\nschedule = 5\n":                          "schedule is changed",
 		base + "[log]\nlevel = \"warn\"\n":                                                  "log is changed",
 		"initial-cluster-token = \"u\"\nlease = 5\n[schedule]\nleader-schedule-limit = 8\n": "lease is changed",
 	} {
 		assert.Equal(t, why, persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": wanted}).Reason(), wanted)
 	}
+	const limit = "[schedule.store-limit.1]\nadd-peer = 5\n"
+	assert.Empty(t, persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base + limit}, map[string]string{"pd.toml": base + "region-schedule-limit = 4\n" + limit}).Reason(), "it stays")
+	assert.Empty(t, persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base + limit}, map[string]string{"pd.toml": base}).Reason(), "taken away")
 	assert.Equal(t, "file other", persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": base, "other": "x"}).Reason())
 }

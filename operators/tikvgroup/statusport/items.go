@@ -23,7 +23,8 @@ func SettingsTable() settings.Table {
 		listItems("log", settings.LogLevel, "level"),
 		listItems("raftstore", settings.Number, `raft-max-inflight-msgs raft-log-gc-threshold raft-log-gc-count-limit region-compact-check-step
 			region-compact-min-tombstones region-compact-tombstones-percent messages-per-tick local-read-batch-size apply-pool-size store-pool-size
-			apply-max-batch-size store-max-batch-size periodic-full-compact-start-max-cpu`),
+			apply-max-batch-size store-max-batch-size`),
+		listItems("raftstore", settings.Fraction, "periodic-full-compact-start-max-cpu"),
 		listItems("raftstore", settings.Size, `raft-log-gc-size-limit raft-max-size-per-msg raft-entry-max-size region-split-check-diff
 			lock-cf-compact-bytes-threshold apply-yield-write-size`),
 		listItems("raftstore", settings.Duration, `raft-log-gc-tick-interval raft-entry-cache-life-time split-region-check-tick-interval
@@ -42,7 +43,8 @@ func SettingsTable() settings.Table {
 		listItems("quota", settings.Size, "foreground-write-bandwidth foreground-read-bandwidth background-write-bandwidth background-read-bandwidth"),
 		listItems("quota", settings.Bool, "enable-auto-tune"),
 		listItems("quota", settings.Duration, "max-delay-duration"),
-		listItems("gc", settings.Number, "ratio-threshold batch-keys"),
+		listItems("gc", settings.Number, "batch-keys"),
+		listItems("gc", settings.Fraction, "ratio-threshold"),
 		listItems("gc", settings.Size, "max-write-bytes-per-sec"),
 		listItems("gc", settings.Bool, "enable-compaction-filter compaction-filter-skip-version-check"),
 		listItems("rocksdb", settings.Size, "max-total-wal-size compaction-readahead-size bytes-per-sync wal-bytes-per-sync writable-file-max-buffer-size"),
@@ -54,7 +56,8 @@ func SettingsTable() settings.Table {
 		listItems("storage.block-cache", settings.Size, "capacity"),
 		listItems("import", settings.Number, "num-threads"),
 		listItems("backup", settings.Number, "num-threads"),
-		listItems("split", settings.Number, "qps-threshold byte-threshold region-cpu-overload-threshold-ratio split-balance-score split-contained-score"),
+		listItems("split", settings.Number, "qps-threshold byte-threshold"),
+		listItems("split", settings.Fraction, "region-cpu-overload-threshold-ratio split-balance-score split-contained-score"),
 		listItems("cdc", settings.Duration, "min-ts-interval"),
 		listItems("cdc", settings.Size, "sink-memory-quota incremental-scan-speed-limit"),
 		listItems("cdc", settings.Number, "incremental-scan-concurrency"),

@@ -23,7 +23,7 @@ const path = "/api/admin/config/"
 // documentation of the configuration file ("Support hot-reload: yes", v1.3). Left out are
 // the items of TLS, and labels, whose names a user chooses.
 func SettingsTable() settings.Table {
-	return settings.Table{File: File, Items: []settings.Item{
+	return settings.Table{File: File, HidesZero: true, Items: []settings.Item{
 		{Key: "log.level", Kind: settings.Text},
 		{Key: "log.log-file.filename", Kind: settings.Text},
 		{Key: "log.log-file.max-size", Kind: settings.Number},
@@ -76,7 +76,7 @@ func parseValue(key, text string) any {
 		if b, err := strconv.ParseBool(text); err == nil {
 			return b
 		}
-	case settings.Text, settings.LogLevel, settings.Size, settings.Duration:
+	case settings.Fraction, settings.Text, settings.LogLevel, settings.Size, settings.Duration:
 	}
 	return text
 }
