@@ -27,7 +27,7 @@ func TestTheCurrentRevisionCountsMembersThatAreBeingDeleted(t *testing.T) {
 	g.Status.CurrentRevision = "old"
 	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(0, "a")), instancetest.Instance(1, "b")}}
 	for n, rev := range []string{"old", "new"} {
-		s.Instances[n].Spec.Revision = rev
+		s.Instances[n].Spec.Revision, s.Instances[n].Status.Revision, s.Instances[n].Status.PodUID = rev, rev, "pod"
 		s.Instances[n].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	}
 	plan := planning.Plan{Target: revision.Target{Hash: "new"}}
@@ -57,7 +57,7 @@ func TestTheCurrentRevisionIgnoresAMemberThatHasLeft(t *testing.T) {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
 	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(0, "a")), instancetest.Instance(1, "b")}, Revisions: []appsv1.ControllerRevision{stored}}
 	for n, hash := range []string{before.Hash, target.Hash} {
-		s.Instances[n].Spec.Revision = hash
+		s.Instances[n].Spec.Revision, s.Instances[n].Status.Revision, s.Instances[n].Status.PodUID = hash, hash, "pod"
 		s.Instances[n].Status.Conditions = []metav1.Condition{ready}
 	}
 	plan := planning.Plan{Target: target}
@@ -90,6 +90,9 @@ func TestTheCurrentRevisionWaitsForAMemberThatHasNotSeenItsSpec(t *testing.T) {
 	assert.Equal(t, "old", now().CurrentRevision)
 	assert.Equal(t, "v8.5.7", now().Version)
 	i.Status.Conditions[0].ObservedGeneration = 2
+	i.Status.PodUID, i.Status.Revision = "pod", "old"
+	assert.Equal(t, "old", now().CurrentRevision, "it is Ready, and its pod was not stopped, as when the group was paused meanwhile")
+	i.Status.Revision = "new"
 	assert.Equal(t, "new", now().CurrentRevision)
 	assert.Equal(t, "v8.5.8", now().Version)
 }

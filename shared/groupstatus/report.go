@@ -69,10 +69,10 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 	if status.UpdateRevision == "" {
 		status.UpdateRevision = before.UpdateRevision
 	}
-	// One that is deleted to be restarted counts, as it comes back. One that has just got the
-	// revision was Ready with another.
+	// One that is deleted to be restarted counts, as it comes back. One that has the revision may be
+	// Ready with the pod of another, until that is stopped.
 	older := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
-		return !member.HasLeft(i) && i.Spec.Revision != plan.Target.Hash || i.DeletionTimestamp == nil && !member.IsReady(i)
+		return !member.HasLeft(i) && i.Spec.Revision != plan.Target.Hash || i.DeletionTimestamp == nil && !member.IsSettled(i)
 	})
 	if plan.Target.Hash != "" && counts.Exist > 0 && !older {
 		status.CurrentRevision = plan.Target.Hash

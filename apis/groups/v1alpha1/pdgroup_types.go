@@ -23,6 +23,7 @@ const (
 // PDTemplate describes the PD members of one TiDB cluster.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.filter(v, !has(v.mounts)).size() == 1",message="volumes must have exactly one data volume, which is the one without mounts: it is mounted at /var/lib/pd"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumes) || !has(oldSelf.volumes) || !self.volumes.exists(v, !has(v.mounts)) || !oldSelf.volumes.exists(v, !has(v.mounts)) || self.volumes.exists(v, !has(v.mounts) && oldSelf.volumes.exists(o, !has(o.mounts) && o.name == v.name))",message="the data volume has to stay: another name is another claim, which is empty, and with an empty one a member does not find what it is; set its name back"
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(p, !has(p.port) || p.port == 2379)",message="service.ports[].port of a PDGroup is 2379, which its members and the other groups connect to: remove it, or set nodePort"
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(p, p.name == 'client')",message="service.ports of a PDGroup may only name client"
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.closed) || !self.service.closed",message="service.closed does not go with PD: every component reaches it by its Service; close that of TiDB or TiProxy"

@@ -19,7 +19,7 @@ const (
 // TiFlashTemplate describes a group of TiFlash stores.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.exists(v, !has(v.mounts))",message="volumes must have at least one data volume, which is one without mounts: they are mounted at /data0, /data1, ... in order"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumes) || !has(oldSelf.volumes) || size(self.volumes) == 0 || size(oldSelf.volumes) == 0 || has(self.volumes[0].mounts) || has(oldSelf.volumes[0].mounts) || self.volumes[0].name == oldSelf.volumes[0].name || !self.volumes.exists(v, !has(v.mounts) && v.name == oldSelf.volumes[0].name) && !oldSelf.volumes.exists(v, !has(v.mounts) && v.name == self.volumes[0].name)",message="the first data volume, which is mounted at /data0, has to stay the first: with another one in its place a store does not find what it is; add volumes behind it"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumes) || !has(oldSelf.volumes) || !self.volumes.exists(v, !has(v.mounts)) || !oldSelf.volumes.exists(v, !has(v.mounts)) || self.volumes.exists(v, v.name == oldSelf.volumes.filter(w, !has(w.mounts))[0].name && v.name == self.volumes.filter(w, !has(w.mounts))[0].name)",message="the first data volume, which is mounted at /data0, has to stay the first: with another one in its place a store does not find what it is; add volumes behind it"
 type TiFlashTemplate struct {
 	ComponentSpec `json:",inline"`
 	// TLS between the components of the cluster, whose PDGroup has to have it as well. It

@@ -18,6 +18,7 @@ const (
 // PDGroup.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.filter(v, !has(v.mounts)).size() == 1",message="volumes must have exactly one data volume, which is the one without mounts: it is mounted at /var/lib/tikv"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumes) || !has(oldSelf.volumes) || !self.volumes.exists(v, !has(v.mounts)) || !oldSelf.volumes.exists(v, !has(v.mounts)) || self.volumes.exists(v, !has(v.mounts) && oldSelf.volumes.exists(o, !has(o.mounts) && o.name == v.name))",message="the data volume has to stay: another name is another claim, which is empty, and with an empty one a member does not find what it is; set its name back"
 type TiKVTemplate struct {
 	ComponentSpec `json:",inline"`
 	// TLS between the components of the cluster, whose PDGroup has to have it as well. It

@@ -25,6 +25,9 @@ const lag = 10 * time.Second
 // born is how soon after a Job Kubernetes has made its pod.
 const born = 5 * time.Second
 
+// refusal is how soon a Job has failed after its pod came to a node that refuses it.
+const refusal = 10 * time.Second
+
 // end is how a Job ended.
 type end struct {
 	complete, failed bool
@@ -65,7 +68,7 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 		out.failed, out.at = true, c.LastTransitionTime
 	}
 	pods := p.podsOf(job)
-	out.unstarted = len(pods) > 0 && !slices.ContainsFunc(pods, mayHaveStarted)
+	out.unstarted = len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return mayHaveStarted(pod, out.at) })
 	for _, pod := range pods {
 		if pod.Status.Reason != "" {
 			out.words = "its pod ended without a message: " + result.OneLine(pod.Status.Reason)
@@ -86,9 +89,11 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 	return out
 }
 
-// mayHaveStarted reports whether the container with the program may have run in a pod that failed. It has
-// not if the node has refused the pod, or the container before it has failed.
-func mayHaveStarted(pod *corev1.Pod) bool {
+// mayHaveStarted reports whether the container with the program may have run in a pod whose Job failed at a
+// time. It has not if the node has refused the pod, or the container before it has failed. A kubelet
+// that is started again also refuses pods that ran, and forgets their containers: only when the
+// pod came to the node stays.
+func mayHaveStarted(pod *corev1.Pod, failed metav1.Time) bool {
 	s := pod.Status
 	for _, c := range s.ContainerStatuses {
 		if c.State.Waiting == nil {
@@ -101,7 +106,8 @@ func mayHaveStarted(pod *corev1.Pod) bool {
 		}
 	}
 	refused := strings.HasPrefix(s.Reason, "OutOf") || slices.Contains([]string{"NodeAffinity", "NodeShutdown", "UnexpectedAdmissionError"}, s.Reason)
-	return !refused || len(s.InitContainerStatuses)+len(s.ContainerStatuses) > 0
+	atOnce := s.StartTime != nil && failed.Sub(s.StartTime.Time).Abs() < refusal
+	return !refused || !atOnce || len(s.InitContainerStatuses)+len(s.ContainerStatuses) > 0
 }
 
 // podsOf are the pods of a Job.

@@ -415,17 +415,20 @@ func TestBR04ARunWhoseContainerNeverStartedIsTriedAgain(t *testing.T) {
 		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}}
 	}
 	waits := corev1.ContainerStatus{Name: jobtemplate.Container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}
+	at := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: clock().Add(after)} }
 	for name, c := range map[string]struct {
 		pod   corev1.PodStatus
 		again bool
 		words string
 	}{
-		"the node has refused it":      {corev1.PodStatus{Reason: "OutOfmemory"}, true, "its pod ended without a message: OutOfmemory; it is tried again after"},
-		"the node was shutting down":   {corev1.PodStatus{Reason: "NodeShutdown"}, true, "NodeShutdown; it is tried again after"},
-		"the program was not brought":  {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 1)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, true, "container program of its pod ended without a message: Error, exit code 1; it is tried again"},
-		"it was evicted, perhaps late": {corev1.PodStatus{Reason: "Evicted"}, false, "delete it"},
-		"the tool may have begun":      {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 0)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, false, "delete it"},
-		"it was killed":                {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 137)}, ContainerStatuses: []corev1.ContainerStatus{ended(jobtemplate.Container, 137)}}, false, "delete it"},
+		"the node has refused it":                                     {corev1.PodStatus{Reason: "OutOfmemory", StartTime: at(-time.Second)}, true, "its pod ended without a message: OutOfmemory; it is tried again after"},
+		"the node was shutting down":                                  {corev1.PodStatus{Reason: "NodeShutdown", StartTime: at(0)}, true, "NodeShutdown; it is tried again after"},
+		"it ran, and a kubelet that was started again has refused it": {corev1.PodStatus{Reason: "NodeAffinity", StartTime: at(-time.Hour)}, false, "delete it"},
+		"it is not known when it was refused":                         {corev1.PodStatus{Reason: "NodeAffinity"}, false, "delete it"},
+		"the program was not brought":                                 {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 1)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, true, "container program of its pod ended without a message: Error, exit code 1; it is tried again"},
+		"it was evicted, perhaps late":                                {corev1.PodStatus{Reason: "Evicted"}, false, "delete it"},
+		"the tool may have begun":                                     {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 0)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, false, "delete it"},
+		"it was killed":                                               {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 137)}, ContainerStatuses: []corev1.ContainerStatus{ended(jobtemplate.Container, 137)}}, false, "delete it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fromPVC()

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,8 +67,17 @@ func makePlan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		p.Apply = append(p.Apply, change)
 	}
 	p.remove(c, s, listRemovedGroups(c, s, wanted))
+	p.Prune = slices.DeleteFunc(p.Prune, func(g v1alpha1.Group) bool { return p.lacksKind(wanted, g.GroupKind()) })
 	p.Outcome = step.Worst(p.Outcome, worstGroupOutcome(p.Apply, s.overdue), p.Bootstrap.Outcome)
 	return p
+}
+
+// lacksKind reports whether a group of a kind is wanted and not applied: the one that its entry had
+// before it was renamed may be all that there is.
+func (p *clusterPlan) lacksKind(wanted []v1alpha1.Group, kind string) bool {
+	return slices.ContainsFunc(wanted, func(g v1alpha1.Group) bool {
+		return g.GroupKind() == kind && !slices.ContainsFunc(p.Apply, func(change groupChange) bool { return keyOf(change.desired) == keyOf(g) })
+	})
 }
 
 // foreignGroupOutcome is what is to be done about another owner's group under a name of the cluster's.

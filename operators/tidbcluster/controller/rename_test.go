@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -47,5 +49,23 @@ func TestARenamedEntryLosesNoGroupBeforeTheNewOneIsMade(t *testing.T) {
 			err := api.Get(t.Context(), client.ObjectKeyFromObject(old), &v1alpha1.TiDBGroup{})
 			assert.Equal(t, refused == nil, apierrors.IsNotFound(err), "%v", err)
 		})
+	}
+}
+
+// The name that the entry gets is that of a group which others have made, or whose cluster is gone.
+func TestARenamedEntryLosesNoGroupWhileTheNewNameIsTaken(t *testing.T) {
+	c := stored(t)
+	s := made(c, step.Done())
+	c.Spec.TiDB[0].Name = "oltp"
+	require.Len(t, makePlan(c, s).Prune, 1)
+	for name, owner := range map[string]metav1.OwnerReference{
+		"by another cluster":                    {Kind: "TidbCluster", Name: "other", UID: "other", Controller: ptr.To(true)},
+		"by a deleted cluster of the same name": {Kind: "TidbCluster", Name: c.Name, UID: "before", Controller: ptr.To(true)},
+	} {
+		taken := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tidb-oltp", OwnerReferences: []metav1.OwnerReference{owner}}}
+		s.groups[keyOf(taken)] = taken
+		p := makePlan(c, s)
+		assert.Empty(t, p.Prune, name)
+		assert.Contains(t, p.Outcome.Message, "basic-tidb-oltp", name)
 	}
 }
