@@ -132,7 +132,7 @@ func badInputs() []badInput {
 		{"a minimum of domains where the spread does not bind", pd, one("spec.topologySpreadConstraints", "[{topologyKey: zone, minDomains: 3, whenUnsatisfiable: ScheduleAnyway}]"), []string{"spec.topologySpreadConstraints[0]", "minDomains needs whenUnsatisfiable DoNotSchedule"}},
 		{"an environment variable with a dash", tidb, one("spec.env", "[{name: MY-VAR, value: x}]"), []string{"spec.env[0].name", "MY-VAR"}},
 		{"a variable that PD's members start by", tidb, one("spec.env", "[{name: TIDB_GROUPS_START, value: x}]"), []string{"spec.env[0].name", "TIDB_GROUPS_START are set by the operator"}},
-		{"an environment variable that the operator sets", tidb, one("spec.env", "[{name: POD_NAME, value: x}]"), []string{"spec.env[0].name", "POD_NAME and NAMESPACE are set by the operator", "choose another name"}},
+		{"an environment variable that the operator sets", tidb, one("spec.env", "[{name: POD_NAME, value: x}]"), []string{"spec.env[0].name", "POD_NAME, NAMESPACE and TIDB_GROUPS_START are set by the operator", "choose another name"}},
 		{"an environment variable with two sources", tidb, one("spec.env", "[{name: A, value: x, secretKeyRef: {name: s, key: k}}]"), []string{"spec.env[0]", "at most one of value, configMapKeyRef and secretKeyRef"}},
 		{"one environment variable twice", tidb, one("spec.env", "[{name: A, value: x}, {name: A, value: y}]"), []string{"spec.env[1]", "Duplicate value"}},
 		{"SQL of nothing", tidb, one("spec.sql", "[{name: a}]"), []string{"spec.sql[0]", "exactly one of configMap, secret and users"}},
