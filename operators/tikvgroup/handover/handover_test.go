@@ -60,19 +60,9 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"stores": all})
 	case r.Method == http.MethodGet && r.URL.Path == "/pd/api/v1/schedulers":
-		running := []string{"balance-leader-scheduler"}
-		if p.loads--; p.loads > 0 {
-			running = running[:0]
-		} else if len(p.evicted) > 0 {
-			running = append(running, scheduler)
-		}
-		_ = json.NewEncoder(w).Encode(running)
+		p.listSchedulers(w)
 	case r.Method == http.MethodGet && r.URL.Path == "/pd/api/v1/config/schedule":
-		all := []map[string]any{{"type": "balance-leader", "disable": false}}
-		if len(p.evicted) > 0 {
-			all = append(all, map[string]any{"type": "evict-leader", "disable": false})
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"schedulers-v2": all})
+		p.showSchedule(w)
 	case p.loads > 0:
 		http.NotFound(w, r)
 	case r.Method == http.MethodGet && len(p.evicted) > 0:
@@ -98,6 +88,26 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// listSchedulers answers which schedulers run.
+func (p *fakePD) listSchedulers(w http.ResponseWriter) {
+	running := []string{"balance-leader-scheduler"}
+	if p.loads--; p.loads > 0 {
+		running = running[:0]
+	} else if len(p.evicted) > 0 {
+		running = append(running, scheduler)
+	}
+	_ = json.NewEncoder(w).Encode(running)
+}
+
+// showSchedule answers which schedulers are to run.
+func (p *fakePD) showSchedule(w http.ResponseWriter) {
+	all := []map[string]any{{"type": "balance-leader", "disable": false}}
+	if len(p.evicted) > 0 {
+		all = append(all, map[string]any{"type": "evict-leader", "disable": false})
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"schedulers-v2": all})
 }
 
 // stage is a PD with three stores, and the job for the first of them.
