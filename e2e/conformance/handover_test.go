@@ -54,7 +54,7 @@ func TestTheOrdersOfAStoresPod(t *testing.T) {
 		}
 		assert.Equal(t, []string{"1"}, o.view(t).EvictLeader)
 		assert.FileExists(t, job.Record)
-		require.NoError(t, job.Start(t.Context()))
+		require.NoError(t, job.Start(t.Context(), time.Minute))
 		assert.Empty(t, o.view(t).EvictLeader)
 		assert.NoFileExists(t, job.Record)
 
@@ -62,7 +62,7 @@ func TestTheOrdersOfAStoresPod(t *testing.T) {
 		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_ = job.Stop(ctx) // the leader stays or goes
-		require.NoError(t, job.Start(t.Context()))
+		require.NoError(t, job.Start(t.Context(), time.Minute))
 		assert.Equal(t, []string{"1"}, o.view(t).EvictLeader, "what others keep away stays away")
 	})
 }

@@ -38,8 +38,8 @@ func (a *actor) startTiProxy(ctx context.Context, l launch) (failed, err error) 
 		if command.Job.TLS, err = a.files(ctx, l.pod, command.Job.TLS, ""); err != nil {
 			return err
 		}
-		scheme, _, _ := strings.Cut(command.Job.Metrics, ":")
-		command.Job.Metrics = fmt.Sprintf("%s://%s:%d/metrics", scheme, port.ip, v1alpha1.PortTiProxyAPI)
+		// Each pod has an address of its own here.
+		command.Job.Metrics = strings.Replace(command.Job.Metrics, "localhost", port.ip, 1)
 		command.Job.Delay, command.Job.Within = a.faster(command.Job.Delay), a.faster(command.Job.Within)
 		command.Job.Poll = hookPoll
 		return command.Run(ctx, nil)
@@ -52,7 +52,7 @@ func (a *actor) tiproxyPort(pod client.ObjectKey, config *settings.Config) http.
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/admin/config/", config.TiProxy)
 	mux.HandleFunc("GET /api/debug/health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /metrics/", func(w http.ResponseWriter, r *http.Request) {
 		var now corev1.Pod
 		if err := a.live.Get(r.Context(), pod, &now); err != nil {
 			w.WriteHeader(http.StatusInternalServerError)

@@ -58,7 +58,7 @@ func recheckLostHolder(task planner) {
 // again.
 func StopEvictingCalls(view pd.View, held lease.State) (calls []component.Call) {
 	for _, store := range view.Stores {
-		if pod, _, _ := strings.Cut(store.Address, "."); held.NamesInstance(pod) && view.EvictsLeaders(store.ID) {
+		if pod, _, _ := strings.Cut(store.Address, "."); held.NamesInstance(pod) && view.MayEvictLeaders(store.ID) {
 			calls = append(calls, component.Call{Verb: component.StopEvictingLeaders, Target: store.ID, Instance: pod})
 		}
 	}

@@ -43,7 +43,8 @@ func TestKV15TheLeaseOfALostStoreIsTakenOnlyAfterPDLetsItLead(t *testing.T) {
 			s.PD.EvictLeader = []string{"4", "5", "6"}
 			s.Lease.Batch = []lease.BatchMember{{Instance: "kv-2"}}
 		}, []component.Call{stop("4", "kv-1"), stop("5", "kv-2")}, false},
-		"another store's": {flash, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"5", "6"} }, nil, true},
+		"PD does not know yet whether it does": {flash, func(s *observation.Snapshot) { s.PD.EvictionsUnknown = true }, []component.Call{stop("4", "kv-1")}, false},
+		"another store's":                      {flash, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"5", "6"} }, nil, true},
 		"the holder was no store": {flash, func(s *observation.Snapshot) {
 			s.PD.EvictLeader, s.Lease.Holder.Kind = []string{"4"}, v1alpha1.KindPDGroup
 		}, nil, true},

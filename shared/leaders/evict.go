@@ -94,7 +94,7 @@ func Evict(c storestate.State, d component.Disruption, begun time.Time) componen
 	}
 	p := storestate.WaitForPD(v1alpha1.ReasonPreparing, "store %s of Instance %s gives its leaders away, for %s at most: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why)
 	p.Wait.After = min(storestate.LookSoon, left)
-	if !evicts {
+	if !c.Snapshot.PD.MayEvictLeaders(m.Store.ID) { // ordered before PD has loaded its schedulers, it forgets what others ordered
 		p.Calls = []component.Call{{Verb: component.EvictLeaders, Target: m.Store.ID, Instance: d.Instance.Name}}
 	}
 	return p
@@ -186,10 +186,11 @@ func UndoPreparation(c storestate.State, i *v1alpha1.Instance) []component.Call 
 	return calls
 }
 
-// StopEvicting lets a store lead again that an operator evicts the leaders of.
+// StopEvicting lets a store lead again that an operator evicts the leaders of. While PD does not
+// know yet whether it does, it says yes to the order and forgets it: it is given again.
 func StopEvicting(c storestate.State, i *v1alpha1.Instance) []component.Call {
 	m := storestate.StoreOf(c, i)
-	if storestate.MarkOf(i) == "" || m.Store == nil || !c.Snapshot.PD.EvictsLeaders(m.Store.ID) {
+	if storestate.MarkOf(i) == "" || m.Store == nil || !c.Snapshot.PD.MayEvictLeaders(m.Store.ID) {
 		return nil
 	}
 	return []component.Call{{Verb: component.StopEvictingLeaders, Target: m.Store.ID, Instance: i.Name}}

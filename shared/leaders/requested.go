@@ -46,6 +46,8 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 		wait(storestate.LookLater, "store %s of Instance %s is %s, and must have no leaders when it is Up (annotation %s)", m.Store.ID, i.Name, m.Store.State, v1alpha1.AnnotationEvictLeaders)
 	case c.Snapshot.PD.EvictsLeaders(m.Store.ID):
 		wait(storestate.LookSoon, "store %s of Instance %s gives its leaders away (annotation %s) and has %s left", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, storestate.RoundCount(m.Store.Leaders))
+	case c.Snapshot.PD.EvictionsUnknown:
+		wait(storestate.LookSoon, "store %s of Instance %s must have no leaders (annotation %s): a new leader of PD loads its schedulers first, which takes up to five minutes", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
 	case !isAnotherLeader(c, m):
 		out.Blocked = true
 		wait(storestate.LookLater, "store %s of Instance %s keeps its leaders (annotation %s): no other TiKV store that is Up may lead; let another store lead, or cancel: %s",

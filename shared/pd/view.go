@@ -35,6 +35,10 @@ type View struct {
 	// EvictLeader lists the stores, by ID and in the order of Stores, that PD
 	// takes the leaders away from and gives none, because it was asked to.
 	EvictLeader []string
+	// EvictionsUnknown says that PD has not loaded its schedulers yet, of which one takes
+	// leaders away: EvictLeader is empty until then. A new leader of PD waits up to five
+	// minutes for the heartbeats of nearly all regions before.
+	EvictionsUnknown bool
 	// Rules by which PD places peers, sorted by group and ID; empty while
 	// placement rules are off or no store has registered.
 	Rules []Rule
@@ -139,7 +143,7 @@ func StoredSections() []string {
 // it, and whether that may hold: both are of the same cluster with stores, and of the same
 // leader. If it may not, or one of them is an error, the View is returned as it is.
 func (v View) WithSettings(of View) (View, bool) {
-	if !v.Bootstrapped || !of.Bootstrapped || v.ClusterID != of.ClusterID || v.Leader != of.Leader {
+	if !v.Bootstrapped || !of.Bootstrapped || v.ClusterID != of.ClusterID || v.Leader != of.Leader || of.EvictionsUnknown {
 		return v, false
 	}
 	v.LocationLabels, v.IsolationLevel, v.MaxReplicas = of.LocationLabels, of.IsolationLevel, of.MaxReplicas
@@ -186,6 +190,12 @@ func (v View) Store(id string) (Store, bool) {
 // EvictsLeaders reports whether PD takes the leaders of a store away.
 func (v View) EvictsLeaders(storeID string) bool { return slices.Contains(v.EvictLeader, storeID) }
 
+// MayEvictLeaders reports whether PD takes the leaders of a store away, or may do so once it
+// has loaded its schedulers.
+func (v View) MayEvictLeaders(storeID string) bool {
+	return v.EvictionsUnknown || v.EvictsLeaders(storeID)
+}
+
 // Equal reports whether two views say the same. Errors are the same if they
 // read the same. The numbers of leaders and regions count only where a reconcile
 // waits for them, at a store that is Offline or gives its leaders away: a
@@ -198,7 +208,7 @@ func (v View) Equal(w View) bool {
 			return s.Equal(t) && (!v.EvictsLeaders(s.ID) || s.hasSameLoad(t))
 		}) &&
 		slices.Equal(v.LocationLabels, w.LocationLabels) &&
-		slices.Equal(v.EvictLeader, w.EvictLeader) &&
+		slices.Equal(v.EvictLeader, w.EvictLeader) && v.EvictionsUnknown == w.EvictionsUnknown &&
 		slices.EqualFunc(v.Rules, w.Rules, Rule.Equal) &&
 		maps.Equal(v.Config, w.Config) &&
 		errorText(v.Err) == errorText(w.Err)

@@ -37,7 +37,8 @@ func FuzzAnAnswerOfPD(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		members := answer{http.StatusOK, `{"header":{"cluster_id":7},"members":[{"name":"a","member_id":1}],"leader":{"name":"a","member_id":1}}`}
 		all := map[string]answer{membersPath: members, healthPath: {http.StatusOK, "[]"}, storesPath: {http.StatusOK, "{}"},
-			replicatePath: {http.StatusOK, `{"enable-placement-rules":"true"}`}, evictedPath: {http.StatusOK, "{}"}, rulesPath: {http.StatusOK, "[]"}}
+			replicatePath: {http.StatusOK, `{"enable-placement-rules":"true"}`}, schedulers: {http.StatusOK, `["evict-leader-scheduler"]`},
+			schedulePath: {http.StatusOK, "{}"}, evictedPath: {http.StatusOK, "{}"}, rulesPath: {http.StatusOK, "[]"}}
 		server := newStandIn(t, nil)
 		client := dial(t, server.URL)
 		ctx := within(t, 20*time.Second)
@@ -51,6 +52,11 @@ func FuzzAnAnswerOfPD(f *testing.F) {
 			server.answers = maps.Clone(all)
 			server.answers[path] = answer{http.StatusOK, text}
 			server.mu.Unlock()
+			if path == schedulePath {
+				server.mu.Lock()
+				server.answers[schedulers] = answer{http.StatusOK, "[]"}
+				server.mu.Unlock()
+			}
 			view, err := client.View(ctx)
 			check(err)
 			view.HasQuorum()

@@ -85,6 +85,7 @@ func TestP10NoAnswerOfAPDTakesTheMemoryOfOthers(t *testing.T) {
 		membersPath: recording(t, "10-up3-members"), healthPath: recording(t, "10-up3-health"),
 		storesPath: recording(t, "10-up3-stores"), replicatePath: recording(t, "10-up3-config-replicate"),
 		evictedPath: recording(t, "10-up3-scheduler-config-evict-leader-scheduler-list"),
+		schedulers:  recording(t, "41-schedulers-two"),
 		rulesPath:   recording(t, "10-up3-config-rules"),
 	}
 	const down = "/pd/api/v1/regions/check/down-peer"
@@ -113,6 +114,7 @@ func TestP10NoAnswerOfAPDTakesTheMemoryOfOthers(t *testing.T) {
 		{"URLs of a member", membersPath, `{"members":[{"client_urls":[""`, `,""`, view, "members cannot be used: a part of it is longer than 65536 bytes"},
 		{"health", healthPath, `[{}`, ",{}", view, "health cannot be used: it has more than 64 members"},
 		{"replication", replicatePath, `{"a":0`, `,"a":0`, view, "replicate-config cannot be used: it is too long"},
+		{"schedulers", schedulers, `["x"`, `,"x"`, view, "schedulers cannot be used: it is too long"},
 		{"evicted", evictedPath, `{"store-id-ranges":{"1":0`, `,"1":0`, view, "evict-leader-config cannot be used: it is too long"},
 		{"rules", rulesPath, `[{}`, ",{}", view, "rules cannot be used: it has more than 10000 rules"},
 		{"labels of rules", rulesPath, `[{}`, `,{"location_labels":[""` + strings.Repeat(`,""`, 64) + `]}`, view, "rules cannot be used: it has something with 65 labels, more than 64"},

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,8 @@ const (
 	callStores         = "stores"
 	callReplicate      = "replicate-config"
 	callConfig         = "config"
+	callSchedulers     = "schedulers"
+	callSchedule       = "schedule-config"
 	callEvicted        = "evict-leader-config"
 	callRules          = "rules"
 	callDownPeers      = "regions-down-peer"
@@ -244,8 +247,22 @@ func (c *httpClient) askSettings(ctx context.Context, view *pd.View) error {
 }
 
 // askEvicted asks which stores are in the one scheduler that evicts leaders.
-// Without any, PD has no such scheduler and says 404.
+// Without any, PD has no such scheduler and says 404. It says so as well before it has
+// loaded its schedulers: there are none at all then, but PD's configuration names them.
 func (c *httpClient) askEvicted(ctx context.Context, view *pd.View) error {
+	var running []string
+	if err := c.request(ctx, callSchedulers, http.MethodGet, "/pd/api/v1/schedulers", &running); err != nil {
+		return err
+	}
+	switch {
+	case len(running) == 0:
+		var configured pdanswer.Schedule
+		err := c.request(ctx, callSchedule, http.MethodGet, "/pd/api/v1/config/schedule", &configured)
+		view.EvictionsUnknown = configured.EvictsLeaders()
+		return err
+	case !slices.Contains(running, evictLeader):
+		return nil
+	}
 	var evicted pdanswer.Evicted
 	err := fetchAnswer(ctx, c, callEvicted, &evicted, func(pd pdhttp.Client, ctx context.Context) (any, error) {
 		return pd.GetSchedulerConfig(ctx, evictLeader)

@@ -133,7 +133,7 @@ func TestViewOfRecordedAnswers(t *testing.T) {
 			assert.Empty(t, view.EvictLeader)
 			requests := []string{"GET " + membersPath, "GET " + healthPath, "GET " + storesPath, "GET " + replicatePath}
 			if c.bootstrapped {
-				requests = append(requests, "GET "+evictedPath, "GET "+rulesPath)
+				requests = append(requests, "GET "+schedulers, "GET "+rulesPath)
 				assert.Equal(t, []pd.Rule{{Group: "pd", ID: "default", Role: "voter", Count: 3, LocationLabels: []string{"zone", "host"}}}, view.Rules)
 			} else {
 				assert.Empty(t, view.Rules)
@@ -168,7 +168,7 @@ func TestARefreshTakesSettingsOver(t *testing.T) {
 	}
 	all := asked()
 	state := []string{"GET " + membersPath, "GET " + healthPath, "GET " + storesPath}
-	assert.Equal(t, append(state, "GET "+replicatePath, "GET "+evictedPath, "GET "+rulesPath), all)
+	assert.Equal(t, append(state, "GET "+replicatePath, "GET "+schedulers, "GET "+rulesPath), all)
 
 	after, err := client.Refresh(within(t, 20*time.Second), before)
 	require.NoError(t, err)
@@ -179,6 +179,7 @@ func TestARefreshTakesSettingsOver(t *testing.T) {
 		"another cluster":         func(v *pd.View) { v.ClusterID = "1" },
 		"another leader":          func(v *pd.View) { v.Leader = "pd-2" },
 		"no store had registered": func(v *pd.View) { v.Bootstrapped = false },
+		"no schedulers loaded":    func(v *pd.View) { v.EvictionsUnknown = true },
 	} {
 		changed := before
 		changed.MaxReplicas = 5
@@ -318,6 +319,7 @@ func TestTheErrorOfAnUnreachablePDStaysTheSame(t *testing.T) {
 // connection leads to one member: after a failure another one is asked.
 func TestSEC01TheConnectionToPDIsKeptUntilSomethingFails(t *testing.T) {
 	server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
+	server.answers[schedulers] = recording(t, "41-schedulers-two") // and 404 for the list of one of them
 	for _, path := range []string{"down", "pending", "miss"} {
 		server.answers["/pd/api/v1/regions/check/"+path+"-peer"] = answer{http.StatusOK, `{"count":0,"regions":[]}`}
 	}
@@ -349,7 +351,7 @@ func TestSEC01TheConnectionToPDIsKeptUntilSomethingFails(t *testing.T) {
 		again int
 	}{
 		{"the first question", view, "", 1},
-		{"what is answered with 404 at rest", during(evictedPath, answer{http.StatusNotFound, "404"}, view), "", 0},
+		{"what is answered with 404 at rest", view, "", 0},
 		{"before there is a store", during(storesPath, recording(t, "00-unbootstrapped-stores"), view), "", 0},
 		{"another question", func() error { _, err := client.UnhealthyRegions(ctx); return err }, "", 0},
 		{"an order that every member refuses", during("/pd/api/v1/schedulers", answer{http.StatusBadRequest, "no such store"}, order), "400", 0},

@@ -123,6 +123,7 @@ func TestAnIDThatIsNoNumberIsNotSentToPD(t *testing.T) {
 
 func TestEvictedStoresAreReadFromPD(t *testing.T) {
 	server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
+	server.answers[schedulers] = recording(t, "41-schedulers-two")
 	server.answers[evictedPath] = recording(t, "41-evict-config-two")
 	view, err := dial(t, server.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
@@ -135,6 +136,34 @@ func TestEvictedStoresAreReadFromPD(t *testing.T) {
 	server.answers[evictedPath] = answer{http.StatusInternalServerError, `"etcdserver: request timed out"`}
 	_, err = dial(t, server.URL).View(within(t, 20*time.Second))
 	assert.EqualError(t, err, "PD refused evict-leader-config with 500: etcdserver: request timed out")
+}
+
+// tikv/pd#4707, tikv/pd#6897: a new leader of PD has no scheduler until nearly all regions have
+// sent it a heartbeat, and says 404 to who asks for one. PD has then loaded what it has stored.
+func TestANewLeaderOfPDDoesNotSayYetWhichStoresItEvicts(t *testing.T) {
+	const evicts, other = `{"schedulers-v2":[{"type":"balance-region"},{"type":"evict-leader","args":["4"],"disable":%t}]}`, `{"schedulers-v2":[{"type":"balance-region"}]}`
+	for name, c := range map[string]struct {
+		running, configured string
+		unknown             bool
+	}{
+		"one that is to evict":                    {`[]`, fmt.Sprintf(evicts, false), true},
+		"one that has no list yet":                {`null`, fmt.Sprintf(evicts, false), true},
+		"one that is to evict no more":            {`[]`, fmt.Sprintf(evicts, true), false},
+		"one that is to evict nothing":            {`[]`, other, false},
+		"one that has loaded, with a stale entry": {`["balance-region-scheduler"]`, fmt.Sprintf(evicts, false), false},
+		"one that has loaded, and evicts no more": {`["evict-leader-scheduler"]`, fmt.Sprintf(evicts, false), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
+			server.answers[schedulers], server.answers[schedulePath] = answer{http.StatusOK, c.running}, answer{http.StatusOK, c.configured}
+			view, err := dial(t, server.URL).View(within(t, 20*time.Second))
+			require.NoError(t, err)
+			assert.Empty(t, view.EvictLeader)
+			assert.False(t, view.EvictsLeaders("4"))
+			assert.Equal(t, c.unknown, view.EvictionsUnknown)
+			assert.Equal(t, c.unknown, view.MayEvictLeaders("4"))
+		})
+	}
 }
 
 func TestRules(t *testing.T) {

@@ -26,6 +26,8 @@ const (
 	healthPath    = "/pd/api/v1/health"
 	storesPath    = "/pd/api/v1/stores"
 	replicatePath = "/pd/api/v1/config/replicate"
+	schedulers    = "/pd/api/v1/schedulers"
+	schedulePath  = "/pd/api/v1/config/schedule"
 	evictedPath   = "/pd/api/v1/scheduler-config/evict-leader-scheduler/list"
 	rulesPath     = "/pd/api/v1/config/rules"
 )
@@ -116,8 +118,8 @@ func replay(t *testing.T, members, health, stores, replicate string) *standIn {
 	return newStandIn(t, map[string]answer{
 		membersPath: recording(t, members), healthPath: recording(t, health),
 		storesPath: recording(t, stores), replicatePath: recording(t, replicate),
-		evictedPath: recording(t, "10-up3-scheduler-config-evict-leader-scheduler-list"),
-		rulesPath:   recording(t, "10-up3-config-rules"),
+		schedulers: recording(t, "10-up3-schedulers"),
+		rulesPath:  recording(t, "10-up3-config-rules"),
 	})
 }
 

@@ -69,7 +69,7 @@ func Leave(c storestate.State, d component.Disruption, begun time.Time) componen
 // finishRemoval ends a removal. A store that left fast leaves its name in the scheduler that
 // has moved its leaders.
 func finishRemoval(c storestate.State, d component.Disruption, m storestate.Match) component.Preparation {
-	if !c.Snapshot.PD.EvictsLeaders(m.Recorded) {
+	if !c.Snapshot.PD.MayEvictLeaders(m.Recorded) {
 		return component.Preparation{Ready: true}
 	}
 	p := storestate.WaitForPD(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) has left: waiting for PD to drop its leader eviction", m.Recorded, d.Instance.Name, d.Why)

@@ -244,6 +244,7 @@ func TestKV10KV11LeadersGoBeforeAStoreStops(t *testing.T) {
 		"they are to go":                              {func(*observation.Snapshot) {}, evict, false, v1alpha1.ReasonPreparing},
 		"even if there are none, lest some come":      {func(s *observation.Snapshot) { s.PD.Stores[0].Leaders = 0 }, evict, false, v1alpha1.ReasonPreparing},
 		"they are going":                              {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, false, v1alpha1.ReasonPreparing},
+		"PD does not know yet whether they are":       {func(s *observation.Snapshot) { s.PD.EvictionsUnknown = true }, nil, false, v1alpha1.ReasonPreparing},
 		"they have gone":                              {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"}; s.PD.Stores[0].Leaders = 0 }, nil, true, ""},
 		"they stayed too long":                        {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"}; s.Now = now().Add(10 * time.Minute) }, nil, true, v1alpha1.ReasonEvictionTimedOut},
 		"a store that is Down has none":               {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, nil, true, ""},
@@ -294,6 +295,10 @@ func TestKV12KV15LeadersComeBackBeforeTheNext(t *testing.T) {
 			s.PD.EvictLeader = []string{"1"}
 			s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 		}, stop, false},
+		"PD does not know yet whether we do": {10, func(s *observation.Snapshot) {
+			s.PD.EvictionsUnknown = true
+			s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
+		}, stop, false},
 		"a user keeps it from leading":      {10, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, true},
 		"it is not Up yet":                  {0, func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, nil, false},
 		"PD does not answer":                {0, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
@@ -324,4 +329,7 @@ func TestKV15OnlyEvictionsWithOurMarkAreRemoved(t *testing.T) {
 	assert.Empty(t, c.UndoPreparation(s.Instances[1]), "a user's")
 	s.PD.EvictLeader = nil
 	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]), "nothing is left")
+	s.PD.EvictionsUnknown = true
+	assert.Len(t, tikv(g, s).UndoPreparation(s.Instances[0]), 1, "something may be left")
+	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[1]))
 }

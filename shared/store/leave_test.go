@@ -78,6 +78,7 @@ func TestKV04FL04AMemberLeavesStepByStep(t *testing.T) {
 		"that PD finds no room for its regions is said":             {[]func(*observation.Snapshot){state(pd.StateOffline), roomy, fullStore}, want{says: "about 30 regions left: PD moves none to a store whose disk is less than 20% free (store 3): let their volumes grow, or add stores"}},
 		"and it is not kept from leading any more":                  {[]func(*observation.Snapshot){state(pd.StateOffline), evicts, func(s *observation.Snapshot) { marked(s, member.Remove) }}, want{calls: call(component.StopEvictingLeaders), says: "is Offline", replaced: true}},
 		"a tombstone has left":                                      {[]func(*observation.Snapshot){gone}, want{ready: true}},
+		"but PD may evict them once it has loaded its schedulers":   {[]func(*observation.Snapshot){gone, func(s *observation.Snapshot) { s.PD.EvictionsUnknown = true }}, want{calls: call(component.StopEvictingLeaders), says: "has left"}},
 		"but PD has to forget about its leaders":                    {[]func(*observation.Snapshot){gone, evicts}, want{calls: call(component.StopEvictingLeaders), says: "has left"}},
 		"a PD without any stores has forgotten":                     {[]func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.Stores = nil }}, want{says: "PD lists no store at all"}},
 		"who never came is stopped first":                           {[]func(*observation.Snapshot){never}, want{suspend: true, says: "has never registered with PD and is being stopped"}},

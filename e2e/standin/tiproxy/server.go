@@ -59,7 +59,8 @@ func newHandler(p *Proxy, config *settings.Config, stopping *atomic.Bool) http.H
 		}
 		_, _ = fmt.Fprint(w, `{"config_checksum":1}`) // who asked may have gone
 	})
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+	// TiProxy, too, redirects /metrics to there.
+	mux.HandleFunc("GET /metrics/", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, "# TYPE tiproxy_server_connections gauge\ntiproxy_server_connections %d\n", p.Clients()) // who asked may have gone
 	})
 	return mux

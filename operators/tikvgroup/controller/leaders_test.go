@@ -106,6 +106,8 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"a request without a value is answered too":    {[]change{on(map[string]string{request: ""}, mark), evicts, empty}, nil, "Evict", "true", "", ""},
 		"a leader that comes for a moment":             {[]change{on(asks, mark, told), evicts}, nil, "Evict", "slow disk", "", ""},
 		"PD has forgotten it":                          {[]change{on(asks, mark, told), empty}, keep, "Evict", "slow disk", "", ""},
+		"PD has a new leader and does not know yet":    {[]change{on(asks, mark), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.EvictionsUnknown = true }}, nil, "Evict", "", evicting, "a new leader of PD loads its schedulers first"},
+		"nor whether the store may lead again":         {[]change{on(mark, told), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.EvictionsUnknown = true }}, free, "Evict", "slow disk", evicting, "will lead again"},
 		"another value asks again":                     {[]change{on(map[string]string{request: "again"}, mark, told), evicts}, nil, "Evict", "slow disk", evicting, "has about 10 left"},
 		"and is answered again":                        {[]change{on(map[string]string{request: "again"}, mark, told), evicts, empty}, nil, "Evict", "again", "", ""},
 		"PD does it because a user has told it":        {[]change{on(asks), evicts, empty}, nil, "", "slow disk", "", ""},

@@ -46,10 +46,10 @@ func (c Command) Run(ctx context.Context, say hook.Say) error {
 		return hook.Install(c.Into)
 	}
 	c.Job.Say = say
+	if c.Verb == "start" {
+		return c.Job.Start(ctx, c.Within)
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.Within)
 	defer cancel()
-	if c.Verb == "start" {
-		return c.Job.Start(ctx)
-	}
 	return c.Job.Stop(ctx)
 }

@@ -29,6 +29,9 @@ const (
 	// leaders, 20 s by default. A PD whose leader is killed elects another one within about
 	// 16 s, and a drain may take it together with the store.
 	maxFailures = 80
+	// loading is how long PD may take to load its schedulers: five minutes after a change of
+	// its leader.
+	loading = 6 * time.Minute
 )
 
 // Job is what is done for one store.
@@ -129,19 +132,24 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 }
 
 // Start lets the store lead again if Stop has kept leaders away from it. An error says
-// that PD could not be reached until the context ended: the store would lead nothing, and
-// its process has to be started again.
-func (j Job) Start(ctx context.Context) error {
+// that PD could not be reached for within, or does not load its schedulers: the store would
+// lead nothing, and its process has to be started again.
+func (j Job) Start(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within+loading)
+	defer cancel()
 	id, recorded, err := j.readRecord()
 	if err != nil || !recorded {
 		return err
 	}
-	pd := pdServer{hook.NewPD(j.PD, j.TLS)}
+	pd, heard := pdServer{hook.NewPD(j.PD, j.TLS)}, time.Now()
 	for {
 		if err = pd.restoreLeaders(ctx, id); err == nil {
 			break
 		}
-		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
+		if errors.Is(err, errLoading) {
+			heard = time.Now()
+		}
+		if time.Since(heard) >= within || !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ type fakePD struct {
 	record  string // file that must be there when it is told to evict
 	early   bool   // it was not
 	hears   int    // after how many looks it has heard of every store; 0 for never
+	loads   int    // after how many looks at its schedulers it has loaded them; 0 if it has
 }
 
 func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -58,6 +59,12 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"stores": all})
+	case r.Method == http.MethodGet && r.URL.Path == "/pd/api/v1/schedulers":
+		p.listSchedulers(w)
+	case r.Method == http.MethodGet && r.URL.Path == "/pd/api/v1/config/schedule":
+		p.showSchedule(w)
+	case p.loads > 0:
+		http.NotFound(w, r)
 	case r.Method == http.MethodGet && len(p.evicted) > 0:
 		ranges := map[string]any{}
 		for id := range p.evicted {
@@ -83,6 +90,26 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// listSchedulers answers which schedulers run.
+func (p *fakePD) listSchedulers(w http.ResponseWriter) {
+	running := []string{"balance-leader-scheduler"}
+	if p.loads--; p.loads > 0 {
+		running = running[:0]
+	} else if len(p.evicted) > 0 {
+		running = append(running, scheduler)
+	}
+	_ = json.NewEncoder(w).Encode(running)
+}
+
+// showSchedule answers which schedulers are to run.
+func (p *fakePD) showSchedule(w http.ResponseWriter) {
+	all := []map[string]any{{"type": "balance-leader", "disable": false}}
+	if len(p.evicted) > 0 {
+		all = append(all, map[string]any{"type": "evict-leader", "disable": false})
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"schedulers-v2": all})
+}
+
 // stage is a PD with three stores, and the job for the first of them.
 func stage(t *testing.T) (*fakePD, Job) {
 	t.Helper()
@@ -106,7 +133,7 @@ func TestALeaderlessStoreIsStoppedAndLeadsAgainWhenItIsBack(t *testing.T) {
 	assert.True(t, pd.evicted[1])
 	assert.False(t, pd.early, "PD was told before it was recorded")
 
-	require.NoError(t, job.Start(t.Context()))
+	require.NoError(t, job.Start(t.Context(), time.Minute))
 	assert.Empty(t, pd.evicted)
 	assert.NoFileExists(t, job.Record)
 }
@@ -116,7 +143,7 @@ func TestAnEvictionByAnotherClientStays(t *testing.T) {
 	pd.evicted[1] = true
 	require.NoError(t, job.Stop(t.Context()))
 	assert.Equal(t, 0, pd.stores[0].Leaders, "it waits for them all the same")
-	require.NoError(t, job.Start(t.Context()))
+	require.NoError(t, job.Start(t.Context(), time.Minute))
 	assert.True(t, pd.evicted[1])
 }
 
@@ -202,10 +229,41 @@ func TestAStoreIsStartedAgainUntilPDLetsItLead(t *testing.T) {
 	assert.Empty(t, pd.evicted)
 }
 
+// tikv/pd#4707: until a new leader of PD has loaded its schedulers it says 404 to who takes an eviction
+// back, and loads it afterwards.
+func TestAStoreLeadsAgainOnceANewLeaderOfPDHasLoadedItsSchedulers(t *testing.T) {
+	pd, job := stage(t)
+	require.NoError(t, job.Stop(t.Context()))
+	pd.loads = 5
+	command := Command{Line: hook.Line{Verb: "start"}, Job: job, Within: time.Minute}
+	require.NoError(t, command.Run(t.Context(), nil))
+	assert.Empty(t, pd.evicted)
+	assert.NoFileExists(t, job.Record)
+}
+
+// PD waits up to five minutes: as long as it answers the store is not started again for it.
+func TestAStoreIsNotStartedAgainWhilePDLoadsItsSchedulers(t *testing.T) {
+	pd, job := stage(t)
+	require.NoError(t, job.Stop(t.Context()))
+	pd.loads = 50
+	command := Command{Line: hook.Line{Verb: "start"}, Job: job, Within: 20 * time.Millisecond}
+	require.NoError(t, command.Run(t.Context(), nil))
+	assert.Empty(t, pd.evicted)
+}
+
+func TestAStoreLeadsAgainThoughPDHasNoSchedulerAtAll(t *testing.T) {
+	pd, job := stage(t)
+	require.NoError(t, os.WriteFile(job.Record, []byte("1\n"), 0o600))
+	pd.loads = 1 << 20
+	command := Command{Line: hook.Line{Verb: "start"}, Job: job, Within: time.Minute}
+	require.NoError(t, command.Run(t.Context(), nil))
+	assert.NoFileExists(t, job.Record)
+}
+
 func TestAnUnfinishedRecordIsIgnored(t *testing.T) {
 	_, job := stage(t)
 	require.NoError(t, os.WriteFile(job.Record, nil, 0o600))
-	require.NoError(t, job.Start(t.Context()))
+	require.NoError(t, job.Start(t.Context(), time.Minute))
 }
 
 func TestTheCommandLine(t *testing.T) {

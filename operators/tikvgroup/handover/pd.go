@@ -3,8 +3,10 @@ package handover
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/hook"
@@ -12,6 +14,11 @@ import (
 
 // scheduler is PD's one scheduler that keeps leaders away from stores.
 const scheduler = "evict-leader-scheduler"
+
+// errLoading is the error of a PD that keeps leaders away from stores once it has loaded its
+// schedulers. A new leader of PD waits up to five minutes for the heartbeats of nearly all
+// regions before, and says 404 until then.
+var errLoading = errors.New("PD has a new leader, which has not loaded its schedulers yet")
 
 // pdServer is a PD, by its HTTP API.
 type pdServer struct{ hook.PD }
@@ -84,8 +91,33 @@ func (p pdServer) evict(ctx context.Context, id uint64) error {
 	return nil
 }
 
+// checkLoaded returns errLoading while PD runs no scheduler at all, and is to run that one.
+func (p pdServer) checkLoaded(ctx context.Context) error {
+	var running []string
+	if err := p.Call(ctx, http.MethodGet, "/pd/api/v1/schedulers", nil, &running); err != nil || len(running) > 0 {
+		return err
+	}
+	type entry struct {
+		Type     string `json:"type"`
+		Disabled bool   `json:"disable"`
+	}
+	var configured struct {
+		Schedulers []entry `json:"schedulers-v2"`
+	}
+	if err := p.Call(ctx, http.MethodGet, "/pd/api/v1/config/schedule", nil, &configured); err != nil {
+		return err
+	}
+	if slices.Contains(configured.Schedulers, entry{Type: "evict-leader"}) {
+		return errLoading
+	}
+	return nil
+}
+
 // restoreLeaders lets a store lead again; harmless if it may.
 func (p pdServer) restoreLeaders(ctx context.Context, id uint64) error {
+	if err := p.checkLoaded(ctx); err != nil {
+		return fmt.Errorf("let store %d lead again: %w", id, err)
+	}
 	err := p.Call(ctx, http.MethodDelete, fmt.Sprintf("/pd/api/v1/schedulers/%s-%d", scheduler, id), nil, nil)
 	if err != nil && !hook.IsNotFound(err) {
 		return fmt.Errorf("let store %d lead again: %w", id, err)

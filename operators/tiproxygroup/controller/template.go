@@ -78,7 +78,7 @@ func buildTemplate(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSp
 	case image != "":
 		drain := workload.BringProgram(g, &m, image, "drain-clients")
 		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{
-			drain, "stop", fmt.Sprintf("--metrics=%s://localhost:%d/metrics", v1alpha1.SpecScheme(g), v1alpha1.PortTiProxyAPI),
+			drain, "stop", fmt.Sprintf("--metrics=%s://localhost:%d/metrics/", v1alpha1.SpecScheme(g), v1alpha1.PortTiProxyAPI),
 			fmt.Sprintf("--delay=%ds", stop.delay), fmt.Sprintf("--within=%ds", stop.drain),
 		}, workload.LocalFlags(g)...)}}}
 	case stop.delay > 0:

@@ -1,7 +1,13 @@
 package controller
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -10,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tiproxygroup/drain"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/golden"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -51,13 +58,13 @@ func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
 		file   string
 	}{
 		"by default": {ownImage, func(*v1alpha1.TiProxyGroup) {}, &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=10s", "--within=60s"}}}, 90, "graceful-close-conn-timeout = 15"},
+			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics/", "--delay=10s", "--within=60s"}}}, 90, "graceful-close-conn-timeout = 15"},
 		"as the spec says": {ownImage, shorter, &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=0s", "--within=600s"}}}, 612, "graceful-close-conn-timeout = 7"},
+			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics/", "--delay=0s", "--within=600s"}}}, 612, "graceful-close-conn-timeout = 7"},
 		"within a grace of the user's": {ownImage, grace(60), &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=10s", "--within=30s"}}}, 60, "graceful-close-conn-timeout = 15"},
+			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics/", "--delay=10s", "--within=30s"}}}, 60, "graceful-close-conn-timeout = 15"},
 		"within next to none": {ownImage, grace(21), &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=1s", "--within=0s"}}}, 21, "graceful-close-conn-timeout = 15"},
+			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics/", "--delay=1s", "--within=0s"}}}, 21, "graceful-close-conn-timeout = 15"},
 		"by an operator that does not know its image": {"", func(*v1alpha1.TiProxyGroup) {}, &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}, 90, "graceful-close-conn-timeout = 15"},
 		"by such an operator without a delay":         {"", shorter, nil, 612, "graceful-close-conn-timeout = 7"},
 	} {
@@ -74,6 +81,28 @@ func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
 			assert.Contains(t, files["tiproxy.toml"], "graceful-wait-before-shutdown = 0")
 		})
 	}
+}
+
+// TiProxy shows its metrics at /metrics/, and redirects /metrics to there; programs of the suite
+// follow no redirect.
+func TestPX02ClientsAreCountedWhereAProxyShowsThem(t *testing.T) {
+	mux := http.NewServeMux()
+	looks := 0
+	mux.HandleFunc("GET /metrics/", func(w http.ResponseWriter, _ *http.Request) {
+		looks++
+		_, err := fmt.Fprintln(w, "tiproxy_server_connections 0")
+		assert.NoError(t, err)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	template, _, problems := buildTemplate(sample(), ownImage)
+	require.Empty(t, problems)
+	command, err := drain.Parse(template.Spec.Containers[0].Lifecycle.PreStop.Exec.Command[1:], os.Getenv)
+	require.NoError(t, err)
+	command.Job.Delay, command.Job.Poll = 0, time.Millisecond
+	command.Job.Metrics = strings.Replace(command.Job.Metrics, "http://localhost:3080", server.URL, 1)
+	require.NoError(t, command.Run(t.Context(), nil))
+	assert.Equal(t, 1, looks)
 }
 
 func TestPX01TheServiceIsShapedByTheUser(t *testing.T) {

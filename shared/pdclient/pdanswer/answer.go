@@ -118,6 +118,24 @@ type Evicted struct {
 	Stores map[uint64]json.RawMessage `json:"store-id-ranges"`
 }
 
+// Schedule is what of PD's answer to /config/schedule is of interest.
+type Schedule struct {
+	Schedulers []struct {
+		Type     string `json:"type"`
+		Disabled bool   `json:"disable"`
+	} `json:"schedulers-v2"`
+}
+
+// EvictsLeaders reports whether PD is to run the scheduler that evicts leaders.
+func (a Schedule) EvictsLeaders() bool {
+	for _, s := range a.Schedulers {
+		if s.Type == "evict-leader" && !s.Disabled {
+			return true
+		}
+	}
+	return false
+}
+
 // Rules is PD's answer to /config/rules.
 type Rules struct {
 	rules []rule

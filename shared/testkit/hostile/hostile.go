@@ -108,6 +108,7 @@ func New(t testing.TB, cluster string) *PD {
 		paths: []string{
 			"/pd/api/v1/members", "/pd/api/v1/health", "/pd/api/v1/stores", "/pd/api/v1/config/replicate",
 			"/pd/api/v1/scheduler-config/evict-leader-scheduler/list", "/pd/api/v1/config/rules", "/pd/api/v1/config",
+			"/pd/api/v1/schedulers",
 		},
 	}
 	p.usual = map[string]string{
@@ -115,7 +116,7 @@ func New(t testing.TB, cluster string) *PD {
 			`"leader":{"name":"basic-pd-0","member_id":1}}`,
 		p.paths[1]: `[{"name":"basic-pd-0","member_id":1,"health":true}]`,
 		p.paths[2]: `{"count":0,"stores":[]}`, p.paths[3]: `{"max-replicas":3,"enable-placement-rules":"true"}`,
-		p.paths[4]: `{}`, p.paths[5]: `[]`, p.paths[6]: `{}`,
+		p.paths[4]: `{}`, p.paths[5]: `[]`, p.paths[6]: `{}`, p.paths[7]: `["evict-leader-scheduler"]`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
