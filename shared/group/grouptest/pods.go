@@ -30,9 +30,6 @@ type Pod struct {
 	Revision, MadeFrom string
 	// Ready says that it serves.
 	Ready bool
-	// Trouble is the reason for which it is not ready, if a test gives it one: it then becomes
-	// ready only when that is gone. A pod whose node does not answer does not end either.
-	Trouble string
 	// Stopping says that it is being stopped and has not ended.
 	Stopping bool
 
@@ -100,16 +97,11 @@ func isReleased(i *v1alpha1.Instance) bool {
 // HasToStop reports whether the pod of an Instance, if it has one, is to be stopped, or is being
 // stopped already.
 func (s *Simulation) HasToStop(i *v1alpha1.Instance) bool {
-	return s.Pod(i.Name).Stopping || s.asksToStop(i)
-}
-
-// asksToStop reports whether an Instance says that its pod is to be stopped.
-func (s *Simulation) asksToStop(i *v1alpha1.Instance) bool {
 	pod := s.pods[i.Name]
 	if pod == nil {
 		return false
 	}
-	if isReleased(i) || i.Spec.Suspended || pod.UID == i.Spec.StopPod {
+	if pod.Stopping || isReleased(i) || i.Spec.Suspended || pod.UID == i.Spec.StopPod {
 		return true
 	}
 	if pod.Revision == i.Spec.Revision || pod.Revision == i.Spec.InPlaceFrom {
@@ -123,7 +115,7 @@ func (s *Simulation) asksToStop(i *v1alpha1.Instance) bool {
 func (s *Simulation) stop(pod *Pod) {
 	served := pod.Ready
 	pod.Ready, pod.Stopping = false, true
-	if pod.Trouble != v1alpha1.ReasonNodeUnreachable && (s.StopsLate == nil || !s.StopsLate(pod.Name)) {
+	if s.StopsLate == nil || !s.StopsLate(pod.Name) {
 		delete(s.pods, pod.Name)
 	}
 	if served && s.OnStop != nil {
@@ -140,8 +132,6 @@ func (s *Simulation) writeStatus(i *v1alpha1.Instance) {
 		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonPodMissing, "there is no pod")
 	case pod.Stopping:
 		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonPodTerminating, "the pod is being stopped")
-	case pod.Trouble != "":
-		verdict.Outcome = step.Wait("pod", 0, pod.Trouble, "the pod is in trouble")
 	case isBroken(pod):
 		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonImagePullFailed, "no such image")
 	case !pod.Ready:
@@ -180,15 +170,8 @@ func isBroken(p *Pod) bool {
 
 // Start lets the pod of an Instance become ready, if it can.
 func (s *Simulation) Start(name string) {
-	if p := s.pods[name]; p != nil && !p.Ready && !p.Stopping && p.Trouble == "" {
+	if p := s.pods[name]; p != nil && !p.Ready && !p.Stopping {
 		p.Ready, p.since = !isBroken(p), metav1.NewTime(s.Now)
-	}
-}
-
-// SetTrouble gives the pod of an Instance a reason not to be ready; none takes it away.
-func (s *Simulation) SetTrouble(name, reason string) {
-	if p := s.pods[name]; p != nil {
-		p.Trouble, p.Ready = reason, p.Ready && reason == ""
 	}
 }
 
@@ -214,6 +197,3 @@ func (s *Simulation) AdvanceIn(names []string) {
 		}
 	}
 }
-
-// Image is that of its first container.
-func (p Pod) Image() string { return p.template.Spec.Containers[0].Image }
