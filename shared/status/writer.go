@@ -157,7 +157,12 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 	if same {
 		return 0, nil
 	}
-	_, err := w.Apply.Status(ctx, instance, after)
+	write := w.Apply.Status
+	if meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionDrained) && !meta.IsStatusConditionTrue(said, v1alpha1.ConditionDrained) {
+		// It may have been released since, and then it has left for good.
+		write = w.Apply.StatusIfLatest
+	}
+	_, err := write(ctx, instance, after)
 	return 0, client.IgnoreNotFound(err)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -163,6 +164,27 @@ func TestAnObsoleteMemberConditionIsRemoved(t *testing.T) {
 	sent := d.sent
 	write(joined)
 	assert.Equal(t, sent, d.sent, "and then nothing is written")
+}
+
+// P6: by what is read of it before its member has left, an Instance that was released since would
+// say for good that the member stays.
+func TestThatAMemberHasLeftIsTakenBackByTheNewestVersionOnly(t *testing.T) {
+	drained := condition(v1alpha1.ConditionDrained, "True", v1alpha1.ReasonMemberLeft)
+	stays := condition(v1alpha1.ConditionDrained, "False", v1alpha1.ReasonNotDrained)
+	for name, said := range map[string][]metav1.Condition{"it stays": {stays}, "nothing is said of it": nil} {
+		t.Run(name, func(t *testing.T) {
+			i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0"}, Status: v1alpha1.InstanceStatus{Conditions: []metav1.Condition{drained}}}
+			d := newWriterFixture(t, i)
+			require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
+			now := i.DeepCopy()
+			now.Labels = map[string]string{"a": "b"}
+			require.NoError(t, d.Apply.Client.Update(t.Context(), now))
+			_, err := d.WriteMember(t.Context(), i, nil, said)
+			assert.True(t, apierrors.IsConflict(err), err)
+			_, err = d.WriteMember(t.Context(), now, nil, said)
+			assert.NoError(t, err)
+		})
+	}
 }
 
 // No operator acts on that a new member does not serve yet: it is written once its pod has had three seconds.

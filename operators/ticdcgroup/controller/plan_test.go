@@ -219,6 +219,38 @@ func TestCDC01ARestartWaitsForACaptureThatStillHandsOver(t *testing.T) {
 	assert.ElementsMatch(t, []string{"basic-ticdc-2", "basic-ticdc-1", "basic-ticdc-0"}, stopped)
 }
 
+// TiCDC drains one capture at a time: of two that stop together one is refused until its grace is over.
+func TestCDC01ACaptureThatIsBeingRestartedStopsAlone(t *testing.T) {
+	for name, replicas := range map[string]int32{"one more is to leave": 2, "two more are to leave": 1, "no other one has to stay": 0} {
+		t.Run(name, func(t *testing.T) {
+			s := running(t)
+			stopping := func() (out []string) {
+				for _, i := range s.Instances() {
+					if s.HasToStop(i) || i.Spec.Retire {
+						out = append(out, i.Name)
+					}
+				}
+				return out
+			}
+			s.StopsLate = func(string) bool { return true }
+			s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Version = "v8.5.8" })
+			s.step()
+			require.Equal(t, []string{"basic-ticdc-2"}, stopping())
+			s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Replicas = &replicas })
+			for range 10 {
+				s.Now = s.Now.Add(10 * time.Second)
+				s.Advance()
+				o := s.step().Outcome
+				require.Equal(t, []string{"basic-ticdc-2"}, stopping())
+				assert.NotEmpty(t, o.Message)
+			}
+			s.StopsLate = nil
+			s.converge()
+			assert.Len(t, s.Names(), int(replicas))
+		})
+	}
+}
+
 // It may never stop, and hands over nothing that it could be waited for.
 func TestCDC01AScaleInDoesNotWaitForALostCapture(t *testing.T) {
 	lost := &v1alpha1.Instance{}
@@ -231,4 +263,8 @@ func TestCDC01AScaleInDoesNotWaitForALostCapture(t *testing.T) {
 	assert.Equal(t, 1, c.MaxConcurrentRemovals())
 	lost.Status.PodUID, lost.Finalizers = "pod", []string{v1alpha1.FinalizerMember}
 	assert.Equal(t, 1, c.MaxConcurrentRemovals(), "it is counted as one that leaves")
+	lost.DeletionTimestamp, lost.Spec.Revision = nil, "new"
+	assert.Equal(t, 0, c.MaxConcurrentRemovals(), "it is being restarted")
+	lost.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeUnreachable}}
+	assert.Equal(t, 1, c.MaxConcurrentRemovals(), "its node does not answer")
 }

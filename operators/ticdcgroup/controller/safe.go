@@ -43,22 +43,28 @@ func (c captures) Rank(d component.Disruption) int {
 	return rank
 }
 
-// Allows implements component.Component: a capture is not restarted while another one leaves and
-// hands over.
+// Allows implements component.Component: a capture is not restarted while another one hands over,
+// or leaves.
 func (c captures) Allows(d component.Disruption) verdict.Verdict {
 	for _, i := range c.Seen {
-		if i.Name != d.Instance.Name && (i.Spec.Retire || i.DeletionTimestamp != nil) && mayHandOver(i) {
+		switch {
+		case i.Name == d.Instance.Name || !mayHandOver(i):
+		case i.Spec.Retire || i.DeletionTimestamp != nil:
 			return verdict.Refusef("Instance %s hands over and leaves first: kubectl -n %s get pods", i.Name, i.Namespace)
+		case member.IsStopPending(i):
+			return verdict.Refusef("Instance %s hands over and is restarted first: kubectl -n %s get pods", i.Name, i.Namespace)
 		}
 	}
 	return c.Members.Allows(d)
 }
 
 // MaxConcurrentRemovals implements component.Component: TiCDC drains one capture at a time. One
-// that was released is no candidate any more, and its pod drains it until that has stopped.
+// that was released or is being restarted is no candidate, and its pod drains it until that has
+// stopped.
 func (c captures) MaxConcurrentRemovals() int {
 	if slices.ContainsFunc(c.Seen, func(i *v1alpha1.Instance) bool {
-		return i.DeletionTimestamp != nil && !member.HasMemberFinalizer(i) && mayHandOver(i)
+		released := i.DeletionTimestamp != nil && !member.HasMemberFinalizer(i)
+		return (released || member.IsStopPending(i)) && mayHandOver(i)
 	}) {
 		return 0
 	}

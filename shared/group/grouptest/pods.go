@@ -30,6 +30,8 @@ type Pod struct {
 	Revision, MadeFrom string
 	// Ready says that it serves.
 	Ready bool
+	// Stopping says that it is being stopped and has not ended.
+	Stopping bool
 
 	template corev1.PodTemplateSpec
 	since    metav1.Time // it is ready
@@ -62,38 +64,61 @@ func (s *Simulation) Operate(name string) {
 		return
 	}
 	pod := s.pods[name]
-	var wanted corev1.PodTemplateSpec
-	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &wanted); err != nil {
-		panic(err) // a test's own mistake
-	}
-	gone := i.DeletionTimestamp != nil && !slices.Contains(i.Finalizers, v1alpha1.FinalizerMember)
 	switch {
-	case pod != nil && (gone || i.Spec.Suspended || pod.UID == i.Spec.StopPod):
+	case pod != nil && s.HasToStop(i):
 		s.stop(pod)
-	case gone:
+	case isReleased(i):
 		s.RemoveInstance(name)
 		return
 	case pod == nil && !i.Spec.Suspended:
-		s.pods[name] = &Pod{Name: name, UID: s.nextUID("pod"), Revision: i.Spec.Revision, MadeFrom: i.Spec.Revision, template: wanted}
+		s.pods[name] = &Pod{Name: name, UID: s.nextUID("pod"), Revision: i.Spec.Revision, MadeFrom: i.Spec.Revision, template: wantedTemplate(i)}
 	case pod != nil && pod.Revision != i.Spec.Revision:
-		switch {
-		case pod.Revision == i.Spec.InPlaceFrom:
-			pod.Revision, pod.template = i.Spec.Revision, wanted
-		case revision.Difference(&pod.template, &wanted).Restart:
-			s.stop(pod)
-		default:
-			if pod.MadeFrom == pod.Revision {
-				pod.MadeFrom = i.Spec.Revision
-			}
-			pod.Revision, pod.template = i.Spec.Revision, wanted
+		if pod.Revision != i.Spec.InPlaceFrom && pod.MadeFrom == pod.Revision {
+			pod.MadeFrom = i.Spec.Revision
 		}
+		pod.Revision, pod.template = i.Spec.Revision, wantedTemplate(i)
 	}
 	s.writeStatus(i)
 }
 
+// wantedTemplate is what the pod of an Instance is to be made from.
+func wantedTemplate(i *v1alpha1.Instance) (out corev1.PodTemplateSpec) {
+	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &out); err != nil {
+		panic(err) // a test's own mistake
+	}
+	return out
+}
+
+// isReleased reports whether an Instance may go.
+func isReleased(i *v1alpha1.Instance) bool {
+	return i.DeletionTimestamp != nil && !slices.Contains(i.Finalizers, v1alpha1.FinalizerMember)
+}
+
+// HasToStop reports whether the pod of an Instance, if it has one, is to be stopped, or is being
+// stopped already.
+func (s *Simulation) HasToStop(i *v1alpha1.Instance) bool {
+	pod := s.pods[i.Name]
+	if pod == nil {
+		return false
+	}
+	if pod.Stopping || isReleased(i) || i.Spec.Suspended || pod.UID == i.Spec.StopPod {
+		return true
+	}
+	if pod.Revision == i.Spec.Revision || pod.Revision == i.Spec.InPlaceFrom {
+		return false
+	}
+	wanted := wantedTemplate(i)
+	return revision.Difference(&pod.template, &wanted).Restart
+}
+
+// stop ends a pod, or lets it begin to.
 func (s *Simulation) stop(pod *Pod) {
-	delete(s.pods, pod.Name)
-	if pod.Ready && s.OnStop != nil {
+	served := pod.Ready
+	pod.Ready, pod.Stopping = false, true
+	if s.StopsLate == nil || !s.StopsLate(pod.Name) {
+		delete(s.pods, pod.Name)
+	}
+	if served && s.OnStop != nil {
 		s.OnStop(*pod, s.CountServing())
 	}
 }
@@ -105,6 +130,8 @@ func (s *Simulation) writeStatus(i *v1alpha1.Instance) {
 	switch {
 	case pod == nil:
 		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonPodMissing, "there is no pod")
+	case pod.Stopping:
+		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonPodTerminating, "the pod is being stopped")
 	case isBroken(pod):
 		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonImagePullFailed, "no such image")
 	case !pod.Ready:
@@ -143,7 +170,7 @@ func isBroken(p *Pod) bool {
 
 // Start lets the pod of an Instance become ready, if it can.
 func (s *Simulation) Start(name string) {
-	if p := s.pods[name]; p != nil && !p.Ready {
+	if p := s.pods[name]; p != nil && !p.Ready && !p.Stopping {
 		p.Ready, p.since = !isBroken(p), metav1.NewTime(s.Now)
 	}
 }

@@ -40,6 +40,8 @@ type Simulation struct {
 	// OnStop is called for every pod that is stopped while it serves, and how many
 	// others serve then; nil for none.
 	OnStop func(pod Pod, others int)
+	// StopsLate says of a pod that is to stop whether it is still there for now; nil for never.
+	StopsLate func(name string) bool
 
 	instances map[string]*v1alpha1.Instance
 	applied   map[string]map[string]string // annotations that the operator set
