@@ -171,6 +171,11 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 		"one when they have": {func(s *observation.Snapshot) {
 			tells(s.Instances[2], 7*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 		}, []string{"basic-pd-3"}, "members join one at a time"},
+		// P5: that one never is Ready again, and a deleted one waits for its replacement.
+		"one while a member only loses its claim": {func(s *observation.Snapshot) {
+			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+			tells(s.Instances[0], time.Hour, "Ready", "False", "Deleting", "PodReady", "True", "PodReady", "VolumesReady", "False", "ClaimTerminating", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+		}, []string{"basic-pd-3"}, "members join one at a time"},
 		"none while a deletion is underway": {func(s *observation.Snapshot) {
 			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 			unready(0)(s)
