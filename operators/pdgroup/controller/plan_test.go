@@ -189,6 +189,38 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 	}
 }
 
+// P1: a member that is let go and joins after all votes, and never runs: a single one has no majority
+// beside it. So its pod stops first.
+func TestP1AMemberThatMayStillJoinIsStoppedBeforeItIsLetGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		change            func(*v1alpha1.Instance)
+		suspends, drained bool
+	}{
+		"one whose pod is about to be made": {func(i *v1alpha1.Instance) { i.Status.PodUID, i.Status.Conditions = "", nil }, true, false},
+		"one whose pod runs":                {func(i *v1alpha1.Instance) {}, true, false},
+		"one that has stopped": {func(i *v1alpha1.Instance) {
+			i.Spec.Suspended, i.Status.PodUID, i.Status.ObservedGeneration = true, "", i.Generation
+		}, true, true},
+		"one that had joined": {func(i *v1alpha1.Instance) { i.Status.Member = &v1alpha1.MemberStatus{ID: "2"} }, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t, 2, func(s *observation.Snapshot) {
+				s.PD.Members = s.PD.Members[:1]
+				deleted(s, 1, 0)
+				i := s.Instances[1]
+				i.Status.Member = nil
+				tells(i, time.Minute, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady")
+				c.change(i)
+			})
+			p := mustPlan(t, stored(bootstrapped, replicasOf(1)), s)
+			assert.Equal(t, c.drained, p.Drained["basic-pd-1"])
+			for _, change := range p.Instances {
+				assert.Equal(t, c.suspends && change.Desired.Name == "basic-pd-1", change.Desired.Spec.Suspended, change.Desired.Name)
+			}
+		})
+	}
+}
+
 // A group that waits for etcd to take another member in is looked at again by then.
 func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
 	s := started(t, stored(), 3, func(s *observation.Snapshot) {

@@ -120,7 +120,7 @@ func StartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		if listed && !m.Healthy && (i.DeletionTimestamp != nil || i.Spec.Retire) {
 			return none("member %s to leave PD", i.Name)
 		}
-		if !listed || m.Name == "" || !m.Healthy || !member.IsReady(i) && !losesClaim(i) {
+		if !listed || m.Name == "" || !m.Healthy || !member.IsReady(i) && !LosesClaim(i) {
 			return none("Instance %s", i.Name)
 		}
 	}
@@ -142,9 +142,9 @@ func StartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	return 1, "members join one at a time"
 }
 
-// losesClaim reports whether the pod of an Instance works and only its claim is being deleted: its
+// LosesClaim reports whether the pod of an Instance works and only its claim is being deleted: its
 // member works for as long as the pod, and the one that is to join may be what replaces it.
-func losesClaim(i *v1alpha1.Instance) bool {
+func LosesClaim(i *v1alpha1.Instance) bool {
 	volumes := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionVolumesReady)
 	return volumes != nil && volumes.Reason == v1alpha1.ReasonClaimTerminating && member.PodStateOf(i) == member.PodReady
 }
