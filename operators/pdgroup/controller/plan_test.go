@@ -221,6 +221,28 @@ func TestP1AMemberThatMayStillJoinIsStoppedBeforeItIsLetGo(t *testing.T) {
 	}
 }
 
+// P3: an Instance that was made again on the data of a member, and has not started since, is that
+// member: its claim is retired, or deleted, once PD has let it go.
+func TestP3TheDataOfAMemberIsKeptUntilPDHasLetItGo(t *testing.T) {
+	for name, outage := range map[string]func(*observation.Snapshot){"PD does not answer": pdUnreachable, "PD lists it": func(*observation.Snapshot) {}} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t, 3, outage, func(s *observation.Snapshot) {
+				deleted(s, 2, 0)
+				s.Instances[2].Spec.Suspended = true
+				s.Instances[2].Status = v1alpha1.InstanceStatus{ObservedGeneration: s.Instances[2].Generation}
+				s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-2": {{Name: "data-basic-pd-2"}}}
+				if s.PD.Err == nil {
+					s.PD.Members[2].Healthy = false
+				}
+			})
+			p := mustPlan(t, stored(bootstrapped), s)
+			assert.False(t, p.Drained["basic-pd-2"])
+			assert.False(t, p.Released["basic-pd-2"])
+			assert.Equal(t, s.PD.Err == nil, len(p.Calls) == 1)
+		})
+	}
+}
+
 // A group that waits for etcd to take another member in is looked at again by then.
 func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
 	s := started(t, stored(), 3, func(s *observation.Snapshot) {

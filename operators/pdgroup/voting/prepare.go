@@ -27,8 +27,8 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 		if !bootstrap.IsBootstrapped(v.g, v.s) {
 			return v.beforeBootstrap(d.Instance)
 		}
-		if !bootstrap.MayHaveStarted(d.Instance) {
-			return removeUnjoined(d)
+		if !bootstrap.MayHaveStarted(d.Instance) && len(v.s.Claims[name]) == 0 {
+			return removeUnjoined(d) // a claim may be that of a member which PD lists
 		}
 	}
 	if known := membership.MayTrustAnswer(v.g, v.s); !known.IsAllowed() {
