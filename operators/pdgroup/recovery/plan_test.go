@@ -167,6 +167,19 @@ func TestARecoveryCanBeCancelledOnlyBeforeAMemberHasForgottenTheOthers(t *testin
 	}
 }
 
+// P3: it may still be taken back, and then PD needs that member's data.
+func TestADeletedMemberIsNotLetGoWhileARecoveryCanBeTakenBack(t *testing.T) {
+	for phase, goes := range map[v1alpha1.PDRecoveryPhase]bool{v1alpha1.RecoveryStopping: false, v1alpha1.RecoveryForcing: true} {
+		g, s := under(t, phase, func(s *observation.Snapshot) { s.Instances[1].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) })
+		plan, desired := changed(t, g, s)
+		assert.Equal(t, goes, plan.Drained["a-1"], phase)
+		assert.True(t, desired["a-1"].Spec.Suspended, phase)
+		s.Claims["a-1"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+		plan, _ = changed(t, g, s)
+		assert.True(t, plan.Drained["a-1"], "its pod cannot be stopped otherwise")
+	}
+}
+
 func TestARecoveryEndsByItselfWhenPDHasAQuorumBeforeItHasBegun(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryStopping)
 	s.PD = pd.View{ClusterID: "73", Leader: "a-1", Members: []pd.Member{{Name: "a-0", Healthy: true}, {Name: "a-1", Healthy: true}, {Name: "a-2"}}}
