@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
-	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -120,7 +119,7 @@ func StartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		if listed && !m.Healthy && (i.DeletionTimestamp != nil || i.Spec.Retire) {
 			return none("member %s to leave PD", i.Name)
 		}
-		if !listed || m.Name == "" || !m.Healthy || !member.IsReady(i) && !LosesClaim(i) {
+		if !listed || m.Name == "" || !m.Healthy || !member.IsReady(i) && !member.LosesClaim(i) {
 			return none("Instance %s", i.Name)
 		}
 	}
@@ -140,13 +139,6 @@ func StartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 			name, pd.Majority(n+1), g.Namespace, name, g.Namespace, name)
 	}
 	return 1, "members join one at a time"
-}
-
-// LosesClaim reports whether the pod of an Instance works and only its claim is being deleted: its
-// member works for as long as the pod, and the one that is to join may be what replaces it.
-func LosesClaim(i *v1alpha1.Instance) bool {
-	volumes := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionVolumesReady)
-	return volumes != nil && volumes.Reason == v1alpha1.ReasonClaimTerminating && member.PodStateOf(i) == member.PodReady
 }
 
 // listUnsteady returns the members that PD calls healthy and that may stop at any moment,

@@ -103,6 +103,18 @@ func TestTheSurvivorIsForcedAndThenStartedWithoutTheFlag(t *testing.T) {
 	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase, "it still has the flag")
 }
 
+// P5: it is never Ready again, and only members that join may take its place.
+func TestARecoveryGoesOnWhenTheClaimOfTheSurvivorIsBeingDeleted(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryRestarting, still, alone)
+	i := s.Instances[0]
+	i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimTerminating, ObservedGeneration: i.Generation})
+	next, _ := NextRecord(g, s)
+	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase)
+	i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionVolumesReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimTerminating, ObservedGeneration: i.Generation})
+	next, _ = NextRecord(g, s)
+	assert.Equal(t, v1alpha1.RecoveryRetiring, next.Phase)
+}
+
 func TestAnotherClusterIDEndsTheRecovery(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryForcing, still, alone, func(s *observation.Snapshot) { s.PD.ClusterID = "99" })
 	next, o := NextRecord(g, s)

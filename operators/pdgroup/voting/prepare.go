@@ -64,7 +64,7 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 // without it. A pod whose claim is being deleted does not stop before its Instance goes.
 func removeUnjoined(d component.Disruption) component.Preparation {
 	i := d.Instance
-	if member.HasStopped(i) || membership.LosesClaim(i) {
+	if member.HasStopped(i) || member.LosesClaim(i) {
 		return component.Preparation{Ready: true, Suspend: true}
 	}
 	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", membership.LookAgain, v1alpha1.ReasonDraining,
