@@ -201,7 +201,8 @@ func TestP1AMemberThatMayStillJoinIsStoppedBeforeItIsLetGo(t *testing.T) {
 		"one that has stopped": {func(i *v1alpha1.Instance) {
 			i.Spec.Suspended, i.Status.PodUID, i.Status.ObservedGeneration = true, "", i.Generation
 		}, true, true},
-		"one that had joined": {func(i *v1alpha1.Instance) { i.Status.Member = &v1alpha1.MemberStatus{ID: "2"} }, false, true},
+		"but one whose claim goes never stops": {func(*v1alpha1.Instance) {}, true, true},
+		"one that had joined":                  {func(i *v1alpha1.Instance) { i.Status.Member = &v1alpha1.MemberStatus{ID: "2"} }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene(t, 2, func(s *observation.Snapshot) {
@@ -212,6 +213,9 @@ func TestP1AMemberThatMayStillJoinIsStoppedBeforeItIsLetGo(t *testing.T) {
 				tells(i, time.Minute, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady")
 				c.change(i)
 			})
+			if strings.Contains(name, "claim") {
+				s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-1": {{Name: "data-basic-pd-1", DeletionTimestamp: s.Instances[1].DeletionTimestamp}}}
+			}
 			p := mustPlan(t, stored(bootstrapped, replicasOf(1)), s)
 			assert.Equal(t, c.drained, p.Drained["basic-pd-1"])
 			for _, change := range p.Instances {

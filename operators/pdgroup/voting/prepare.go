@@ -2,9 +2,11 @@ package voting
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
@@ -28,7 +30,7 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 			return v.beforeBootstrap(d.Instance)
 		}
 		if !bootstrap.MayHaveStarted(d.Instance) && len(v.s.Claims[name]) == 0 {
-			return removeUnjoined(d) // a claim may be that of a member which PD lists
+			return v.removeUnjoined(d) // a claim may be that of a member which PD lists
 		}
 	}
 	if known := membership.MayTrustAnswer(v.g, v.s); !known.IsAllowed() {
@@ -36,7 +38,7 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 	}
 	m, listed := membership.FindMember(v.g, v.s, d.Instance)
 	if d.Verb == member.Remove && !listed && d.Instance.Status.Member == nil {
-		return removeUnjoined(d)
+		return v.removeUnjoined(d)
 	}
 	if d.Verb == member.Remove && !listed {
 		return component.Preparation{Ready: true}
@@ -62,9 +64,9 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 // removeUnjoined removes a member that PD has never listed: once its pod has stopped for good it
 // never will be. It would vote from the moment that it joins, and a single member has no majority
 // without it. A pod whose claim is being deleted does not stop before its Instance goes.
-func removeUnjoined(d component.Disruption) component.Preparation {
+func (v Voters) removeUnjoined(d component.Disruption) component.Preparation {
 	i := d.Instance
-	if member.HasStopped(i) || member.LosesClaim(i) {
+	if member.HasStopped(i) || slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil }) {
 		return component.Preparation{Ready: true, Suspend: true}
 	}
 	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", membership.LookAgain, v1alpha1.ReasonDraining,
