@@ -32,6 +32,13 @@ func IsClaimTerminating(i *v1alpha1.Instance) bool {
 	return pod != nil && pod.Status == metav1.ConditionTrue && !closed && WhyNotUpToDate(i) == v1alpha1.ReasonClaimTerminating
 }
 
+// LosesClaim reports whether the pod of an Instance works while a claim of it is being deleted,
+// also if the Instance is: it is never Ready again, and its member works for as long as its pod.
+func LosesClaim(i *v1alpha1.Instance) bool {
+	volumes := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionVolumesReady)
+	return volumes != nil && volumes.Reason == v1alpha1.ReasonClaimTerminating && PodStateOf(i) == PodReady
+}
+
 // IsStopBlocked reports whether the pod of an Instance works and is never stopped although
 // that is permitted: a claim that was deleted since would go with it, and a claim that is
 // created in its place does not count as the same.

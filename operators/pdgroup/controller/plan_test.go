@@ -171,6 +171,11 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 		"one when they have": {func(s *observation.Snapshot) {
 			tells(s.Instances[2], 7*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 		}, []string{"basic-pd-3"}, "members join one at a time"},
+		// P5: that one never is Ready again, and a deleted one waits for its replacement.
+		"one while a member only loses its claim": {func(s *observation.Snapshot) {
+			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+			tells(s.Instances[0], time.Hour, "Ready", "False", "Deleting", "PodReady", "True", "PodReady", "VolumesReady", "False", "ClaimTerminating", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+		}, []string{"basic-pd-3"}, "members join one at a time"},
 		"none while a deletion is underway": {func(s *observation.Snapshot) {
 			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 			unready(0)(s)
@@ -180,6 +185,64 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 			p := mustPlan(t, stored(bootstrapped, replicasOf(5)), started(t, stored(), 3, c.change))
 			assert.Equal(t, c.create, created(p))
 			assert.Contains(t, p.Outcome.Message, c.says)
+		})
+	}
+}
+
+// P1: a member that is let go and joins after all votes, and never runs: a single one has no majority
+// beside it. So its pod stops first.
+func TestP1AMemberThatMayStillJoinIsStoppedBeforeItIsLetGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		change            func(*v1alpha1.Instance)
+		suspends, drained bool
+	}{
+		"one whose pod is about to be made": {func(i *v1alpha1.Instance) { i.Status.PodUID, i.Status.Conditions = "", nil }, true, false},
+		"one whose pod runs":                {func(i *v1alpha1.Instance) {}, true, false},
+		"one that has stopped": {func(i *v1alpha1.Instance) {
+			i.Spec.Suspended, i.Status.PodUID, i.Status.ObservedGeneration = true, "", i.Generation
+		}, true, true},
+		"but one whose claim goes never stops": {func(*v1alpha1.Instance) {}, true, true},
+		"one that had joined":                  {func(i *v1alpha1.Instance) { i.Status.Member = &v1alpha1.MemberStatus{ID: "2"} }, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t, 2, func(s *observation.Snapshot) {
+				s.PD.Members = s.PD.Members[:1]
+				deleted(s, 1, 0)
+				i := s.Instances[1]
+				i.Status.Member = nil
+				tells(i, time.Minute, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady")
+				c.change(i)
+			})
+			if strings.Contains(name, "claim") {
+				s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-1": {{Name: "data-basic-pd-1", DeletionTimestamp: s.Instances[1].DeletionTimestamp}}}
+			}
+			p := mustPlan(t, stored(bootstrapped, replicasOf(1)), s)
+			assert.Equal(t, c.drained, p.Drained["basic-pd-1"])
+			for _, change := range p.Instances {
+				assert.Equal(t, c.suspends && change.Desired.Name == "basic-pd-1", change.Desired.Spec.Suspended, change.Desired.Name)
+			}
+		})
+	}
+}
+
+// P3: an Instance that was made again on the data of a member, and has not started since, is that
+// member: its claim is retired, or deleted, once PD has let it go.
+func TestP3TheDataOfAMemberIsKeptUntilPDHasLetItGo(t *testing.T) {
+	for name, outage := range map[string]func(*observation.Snapshot){"PD does not answer": pdUnreachable, "PD lists it": func(*observation.Snapshot) {}} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t, 3, outage, func(s *observation.Snapshot) {
+				deleted(s, 2, 0)
+				s.Instances[2].Spec.Suspended = true
+				s.Instances[2].Status = v1alpha1.InstanceStatus{ObservedGeneration: s.Instances[2].Generation}
+				s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-2": {{Name: "data-basic-pd-2"}}}
+				if s.PD.Err == nil {
+					s.PD.Members[2].Healthy = false
+				}
+			})
+			p := mustPlan(t, stored(bootstrapped), s)
+			assert.False(t, p.Drained["basic-pd-2"])
+			assert.False(t, p.Released["basic-pd-2"])
+			assert.Equal(t, s.PD.Err == nil, len(p.Calls) == 1)
 		})
 	}
 }

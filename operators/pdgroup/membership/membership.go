@@ -119,7 +119,7 @@ func StartLimit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		if listed && !m.Healthy && (i.DeletionTimestamp != nil || i.Spec.Retire) {
 			return none("member %s to leave PD", i.Name)
 		}
-		if !listed || m.Name == "" || !m.Healthy || !member.IsReady(i) {
+		if !listed || m.Name == "" || !m.Healthy || !member.IsReady(i) && !member.LosesClaim(i) {
 			return none("Instance %s", i.Name)
 		}
 	}

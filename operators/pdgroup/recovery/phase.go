@@ -131,7 +131,7 @@ func advancePhase(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDReco
 		}
 		return before, waitForSurvivor(g, survivor, "Instance %s is started with %s", survivor.Name, Flag)
 	case v1alpha1.RecoveryRestarting:
-		if !IsForced(survivor) && isRunningAsAsked(survivor) && member.IsReady(survivor) && IsAlone(g, s.PD, survivor.Name) {
+		if !IsForced(survivor) && isRunningAsAsked(survivor) && (member.IsReady(survivor) || member.LosesClaim(survivor)) && IsAlone(g, s.PD, survivor.Name) {
 			return enterPhase(g, v1alpha1.RecoveryRetiring)
 		}
 		return before, waitForSurvivor(g, survivor, "Instance %s is started without %s, before another member joins", survivor.Name, Flag)

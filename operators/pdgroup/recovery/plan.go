@@ -48,8 +48,9 @@ func runsNothingElse(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 }
 
 // discardMember stops a member for good, and lets its Instance go when PD serves
-// without it. One that a user has deleted goes at once: its claim may be going
-// as well, and such a pod cannot be stopped with its Instance kept.
+// without it. One that a user has deleted goes before, once the recovery cannot be taken back:
+// until then PD may need its data again. If its claim is going as well, its pod cannot be
+// stopped with the Instance kept, and it goes at once.
 func discardMember(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) {
 	desired := desiredInstance(g, i)
 	desired.Spec.Suspended = true
@@ -61,7 +62,8 @@ func discardMember(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snaps
 	rebuilt := r.Phase == v1alpha1.RecoveryRetiring && IsAlone(g, s.PD, r.Survivor.Name)
 	// That it has left is said first, and done when everybody can see it: its
 	// claims are marked for it.
-	plan.Drained[i.Name] = deleted || rebuilt
+	goes := r.Phase != v1alpha1.RecoveryStopping || slices.ContainsFunc(s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil })
+	plan.Drained[i.Name] = deleted && goes || rebuilt
 	switch {
 	case said && deleted:
 		member.RemoveMemberFinalizer(desired)

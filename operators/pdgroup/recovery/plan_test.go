@@ -103,6 +103,18 @@ func TestTheSurvivorIsForcedAndThenStartedWithoutTheFlag(t *testing.T) {
 	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase, "it still has the flag")
 }
 
+// P5: it is never Ready again, and only members that join may take its place.
+func TestARecoveryGoesOnWhenTheClaimOfTheSurvivorIsBeingDeleted(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryRestarting, still, alone)
+	i := s.Instances[0]
+	i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimTerminating, ObservedGeneration: i.Generation})
+	next, _ := NextRecord(g, s)
+	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase)
+	i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionVolumesReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimTerminating, ObservedGeneration: i.Generation})
+	next, _ = NextRecord(g, s)
+	assert.Equal(t, v1alpha1.RecoveryRetiring, next.Phase)
+}
+
 func TestAnotherClusterIDEndsTheRecovery(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryForcing, still, alone, func(s *observation.Snapshot) { s.PD.ClusterID = "99" })
 	next, o := NextRecord(g, s)
@@ -164,6 +176,19 @@ func TestARecoveryCanBeCancelledOnlyBeforeAMemberHasForgottenTheOthers(t *testin
 		g.Status.Recovery.Phase = phase
 		next, _ = NextRecord(g, s)
 		assert.NotNil(t, next, "%s goes on", phase)
+	}
+}
+
+// P3: it may still be taken back, and then PD needs that member's data.
+func TestADeletedMemberIsNotLetGoWhileARecoveryCanBeTakenBack(t *testing.T) {
+	for phase, goes := range map[v1alpha1.PDRecoveryPhase]bool{v1alpha1.RecoveryStopping: false, v1alpha1.RecoveryForcing: true} {
+		g, s := under(t, phase, func(s *observation.Snapshot) { s.Instances[1].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) })
+		plan, desired := changed(t, g, s)
+		assert.Equal(t, goes, plan.Drained["a-1"], phase)
+		assert.True(t, desired["a-1"].Spec.Suspended, phase)
+		s.Claims["a-1"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+		plan, _ = changed(t, g, s)
+		assert.True(t, plan.Drained["a-1"], "its pod cannot be stopped otherwise")
 	}
 }
 

@@ -2,9 +2,11 @@ package voting
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
@@ -22,19 +24,22 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 	name := d.Instance.Name
 	if d.Verb == member.Remove {
 		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) && !membership.HasReturned(v.g, v.s, d.Instance) {
-			return component.Preparation{Ready: true}
+			return component.Preparation{Ready: true, Suspend: d.Instance.Spec.Suspended}
 		}
 		if !bootstrap.IsBootstrapped(v.g, v.s) {
 			return v.beforeBootstrap(d.Instance)
 		}
-		if !bootstrap.MayHaveStarted(d.Instance) {
-			return component.Preparation{Ready: true}
+		if !bootstrap.MayHaveStarted(d.Instance) && len(v.s.Claims[name]) == 0 {
+			return v.removeUnjoined(d) // a claim may be that of a member which PD lists
 		}
 	}
 	if known := membership.MayTrustAnswer(v.g, v.s); !known.IsAllowed() {
 		return waitForPD(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): PD's state is unknown: %s", name, d.Why, known.Reason())
 	}
 	m, listed := membership.FindMember(v.g, v.s, d.Instance)
+	if d.Verb == member.Remove && !listed && d.Instance.Status.Member == nil {
+		return v.removeUnjoined(d)
+	}
 	if d.Verb == member.Remove && !listed {
 		return component.Preparation{Ready: true}
 	}
@@ -54,6 +59,18 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 		return waitForOrder(component.Call{Verb: component.DeleteMember, Target: m.ID, Instance: name}, v1alpha1.ReasonDraining, "member %s is being removed from PD", name)
 	}
 	return component.Preparation{Ready: true}
+}
+
+// removeUnjoined removes a member that PD has never listed: once its pod has stopped for good it
+// never will be. It would vote from the moment that it joins, and a single member has no majority
+// without it. A pod whose claim is being deleted does not stop before its Instance goes.
+func (v Voters) removeUnjoined(d component.Disruption) component.Preparation {
+	i := d.Instance
+	if member.HasStopped(i) || slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil }) {
+		return component.Preparation{Ready: true, Suspend: true}
+	}
+	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", membership.LookAgain, v1alpha1.ReasonDraining,
+		fmt.Sprintf("Instance %s (%s) has not joined PD and is being stopped", i.Name, d.Why))}
 }
 
 func waitForPD(reason, format string, args ...any) component.Preparation {
