@@ -2,8 +2,10 @@ package removal
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -51,7 +53,7 @@ func Leave(c storestate.State, d component.Disruption, begun time.Time) componen
 	case m.Store == nil && m.Recorded != "":
 		return storestate.WaitForPD(v1alpha1.ReasonDraining, "Instance %s stays for now (%s): PD lists no store at all", i.Name, d.Why)
 	case m.Store == nil:
-		return removeUnregistered(d)
+		return removeUnregistered(c, d)
 	case m.Store.State == pd.StateOffline:
 		return awaitOffline(c, d, m)
 	}
@@ -106,10 +108,11 @@ func awaitOffline(c storestate.State, d component.Disruption, m storestate.Match
 }
 
 // removeUnregistered removes a member that PD has never listed (KV-08): once its pod
-// has stopped for good it never will be.
-func removeUnregistered(d component.Disruption) component.Preparation {
+// has stopped for good it never will be. A pod whose claim is being deleted does not stop before
+// its Instance goes.
+func removeUnregistered(c storestate.State, d component.Disruption) component.Preparation {
 	i := d.Instance
-	if member.HasStopped(i) {
+	if member.HasStopped(i) || slices.ContainsFunc(c.Snapshot.Claims[i.Name], func(claim metav1.ObjectMeta) bool { return claim.DeletionTimestamp != nil }) {
 		return component.Preparation{Ready: true, Suspend: true}
 	}
 	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonDraining,

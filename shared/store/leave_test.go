@@ -111,7 +111,10 @@ func TestKV04FL04AMemberLeavesStepByStep(t *testing.T) {
 			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0", DeletionTimestamp: ptr.To(metav1.NewTime(now()))}}}
 		}}, want{leased: true, replaced: true, calls: call(component.EvictLeaders), says: "gives its leaders away"}},
 		"a deleted member whose node is gone with its volume leaves": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), nodeGone}, want{leased: true, replaced: true, calls: call(component.DeleteStore), says: "waiting for PD to move its regions"}},
-		"and is not recreated on it if it never came":                {[]func(*observation.Snapshot){deleted, never, nodeGone}, want{suspend: true, says: "has never registered with PD and is being stopped"}},
+		"who never came goes with a claim that is being deleted": {[]func(*observation.Snapshot){never, func(s *observation.Snapshot) {
+			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0", DeletionTimestamp: ptr.To(metav1.NewTime(now()))}}}
+		}}, want{ready: true, suspend: true}},
+		"and is not recreated on it if it never came": {[]func(*observation.Snapshot){deleted, never, nodeGone}, want{suspend: true, says: "has never registered with PD and is being stopped"}},
 		"nor on a claim that has lost its volume": {[]func(*observation.Snapshot){deleted, state(pd.StateDown), claimLost, func(s *observation.Snapshot) {
 			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0"}}}
 			s.Instances[0].Status.Volumes = []v1alpha1.VolumeStatus{{Name: "data", Phase: string(corev1.ClaimLost)}}
