@@ -133,3 +133,10 @@ func TestKV25AnIntervalThatIsOrWasZeroNeedsARestart(t *testing.T) {
 		assert.Contains(t, why, c.why, "%s, then %s", c.before, c.after)
 	}
 }
+
+// KV-25: TiKV before v8.1.2 says yes to import.num-threads, shows it, and goes on with the threads
+// that it has.
+func TestKV25ANumberOfImportThreadsNeedsARestart(t *testing.T) {
+	old, wanted := map[string]string{statusport.File: "[import]\nnum-threads = 8\n"}, map[string]string{statusport.File: "[import]\nnum-threads = 16\n"}
+	assert.Equal(t, "import.num-threads is changed", statusport.SettingsTable().AppliesOnline(old, wanted).Reason())
+}

@@ -16,7 +16,8 @@ func columnFamilies() []string { return []string{"defaultcf", "writecf", "lockcf
 // SettingsTable returns the items of tikv.toml that TiKV takes while it runs, from the list
 // in TiDB's documents ("Modify Configuration Dynamically", v8.5). Left out are:
 // store-io-pool-size, which must not be changed from or to 0, as the periodic works, and
-// consistency-check-interval, which is 0 by default; the items of Titan and of raftdb; block-cache-size of the column families, which TiKV refuses where the
+// consistency-check-interval, which is 0 by default; import.num-threads, which TiKV shows
+// and does not use before v8.1.2 (tikv/tikv#14934); the items of Titan and of raftdb; block-cache-size of the column families, which TiKV refuses where the
 // cache is shared, as it is; and what v8.5 does not know any more.
 func SettingsTable() settings.Table {
 	items := slices.Concat(
@@ -54,7 +55,6 @@ func SettingsTable() settings.Table {
 		listItems("server", settings.Bool, "simplify-metrics"),
 		listItems("storage", settings.Number, "scheduler-worker-pool-size"),
 		listItems("storage.block-cache", settings.Size, "capacity"),
-		listItems("import", settings.Number, "num-threads"),
 		listItems("backup", settings.Number, "num-threads"),
 		listItems("split", settings.Number, "qps-threshold byte-threshold"),
 		listItems("split", settings.Fraction, "region-cpu-overload-threshold-ratio split-balance-score split-contained-score"),
