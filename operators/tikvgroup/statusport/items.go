@@ -17,8 +17,9 @@ func columnFamilies() []string { return []string{"defaultcf", "writecf", "lockcf
 // in TiDB's documents ("Modify Configuration Dynamically", v8.5). Left out are:
 // store-io-pool-size, which must not be changed from or to 0, as the periodic works, and
 // consistency-check-interval, which is 0 by default; import.num-threads, which TiKV shows
-// and does not use before v8.1.2 (tikv/tikv#14934); the items of Titan and of raftdb; block-cache-size of the column families, which TiKV refuses where the
-// cache is shared, as it is; and what v8.5 does not know any more.
+// and does not use before v8.1.2 (tikv/tikv#14934); the items of Titan and of raftdb;
+// block-cache-size of the column families, which TiKV refuses where the cache is shared,
+// as it is; and what v8.5 does not know any more.
 func SettingsTable() settings.Table {
 	items := slices.Concat(
 		listItems("log", settings.LogLevel, "level"),
