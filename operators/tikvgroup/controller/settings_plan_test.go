@@ -134,9 +134,11 @@ func TestKV25AnIntervalThatIsOrWasZeroNeedsARestart(t *testing.T) {
 	}
 }
 
-// KV-25: TiKV before v8.1.2 says yes to import.num-threads, shows it, and goes on with the threads
-// that it has.
-func TestKV25ANumberOfImportThreadsNeedsARestart(t *testing.T) {
-	old, wanted := map[string]string{statusport.File: "[import]\nnum-threads = 8\n"}, map[string]string{statusport.File: "[import]\nnum-threads = 16\n"}
-	assert.Equal(t, "import.num-threads is changed", statusport.SettingsTable().AppliesOnline(old, wanted).Reason())
+// KV-25: some versions of TiKV say yes to these, show them, and go on with what they were started
+// with.
+func TestKV25AnItemThatSomeVersionsShowAndDoNotUseNeedsARestart(t *testing.T) {
+	for item, values := range map[string][2]string{"import.num-threads": {"8", "16"}, "server.grpc-memory-pool-quota": {"\"8GB\"", "\"16GB\""}} {
+		old, wanted := map[string]string{statusport.File: item + " = " + values[0]}, map[string]string{statusport.File: item + " = " + values[1]}
+		assert.Equal(t, item+" is changed", statusport.SettingsTable().AppliesOnline(old, wanted).Reason())
+	}
 }

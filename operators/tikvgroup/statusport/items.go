@@ -16,8 +16,9 @@ func columnFamilies() []string { return []string{"defaultcf", "writecf", "lockcf
 // SettingsTable returns the items of tikv.toml that TiKV takes while it runs, from the list
 // in TiDB's documents ("Modify Configuration Dynamically", v8.5). Left out are:
 // store-io-pool-size, which must not be changed from or to 0, as the periodic works, and
-// consistency-check-interval, which is 0 by default; import.num-threads, which TiKV shows
-// and does not use before v8.1.2 (tikv/tikv#14934); the items of Titan and of raftdb;
+// consistency-check-interval, which is 0 by default; what TiKV shows and does not use:
+// import.num-threads before v8.1.2 (tikv/tikv#14934), server.grpc-memory-pool-quota in v7.5
+// and later (tikv/tikv#19104); the items of Titan and of raftdb;
 // block-cache-size of the column families, which TiKV refuses where the cache is shared,
 // as it is; and what v8.5 does not know any more.
 func SettingsTable() settings.Table {
@@ -51,7 +52,7 @@ func SettingsTable() settings.Table {
 		listItems("gc", settings.Bool, "enable-compaction-filter compaction-filter-skip-version-check"),
 		listItems("rocksdb", settings.Size, "max-total-wal-size compaction-readahead-size bytes-per-sync wal-bytes-per-sync writable-file-max-buffer-size"),
 		listItems("rocksdb", settings.Number, "max-background-jobs max-background-flushes max-open-files"),
-		listItems("server", settings.Size, "grpc-memory-pool-quota snap-io-max-bytes-per-sec"),
+		listItems("server", settings.Size, "snap-io-max-bytes-per-sec"),
 		listItems("server", settings.Number, "max-grpc-send-msg-len concurrent-send-snap-limit concurrent-recv-snap-limit raft-msg-max-batch-size"),
 		listItems("server", settings.Bool, "simplify-metrics"),
 		listItems("storage", settings.Number, "scheduler-worker-pool-size"),
