@@ -431,3 +431,9 @@ func TestKV26AStoreWithAnExclusiveLabelIsEmptyUntilARuleNamesIt(t *testing.T) {
 	assert.Greater(t, w.store(4).Regions, 10)
 	assert.Empty(t, w.c.Alarms())
 }
+
+func TestPDShowsTheKeysThatFollowFromTheSizeOfARegion(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.c.SetConfig(map[string]any{"schedule.max-merge-region-keys": 0, "schedule.max-merge-region-size": 20}))
+	require.EqualValues(t, 200_000, w.c.ConfigSection("schedule")["max-merge-region-keys"])
+}

@@ -68,6 +68,9 @@ func (c *Cluster) scheduleSection() map[string]any {
 		limits[fmt.Sprint(id)] = l
 	}
 	s["store-limit"] = limits
+	if size, ok := s["max-merge-region-size"].(float64); ok && s["max-merge-region-keys"] == 0.0 {
+		s["max-merge-region-keys"] = size * 10_000 // what PD makes of it
+	}
 	return s
 }
 

@@ -23,6 +23,14 @@ type Item struct {
 	// Ignored is the plain form of the value to which the member says yes, and which it
 	// ignores; empty if there is none. It is never given.
 	Ignored string
+	// ZeroStops says that 0 stops, until the next start, what the item is about: a process
+	// that has or had it shows any other value, and does nothing.
+	ZeroStops bool
+}
+
+// isStopping reports whether the value that a file has of an item is one until the next start.
+func (i Item) isStopping(value leaf) bool {
+	return i.ZeroStops && i.Kind.Normalize(i.Kind.scalar(value)) == i.Kind.zero()
 }
 
 // ignoresValue reports whether a member says yes to a value of an item, and ignores it.
@@ -72,6 +80,8 @@ func (t Table) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 			return verdict.Refuse(key + " is changed")
 		case item.Kind.scalar(value) == "":
 			return verdict.Refusef("%s is not a %s", key, item.Kind)
+		case item.isStopping(was), item.isStopping(value):
+			return verdict.Refuse(key + " is changed from or to 0")
 		}
 	}
 	return verdict.Allow()

@@ -131,6 +131,9 @@ func FindMissing(items []Item, shown map[string]string) []MissingItem {
 	var out []MissingItem
 	for _, item := range items {
 		has, ok := shown[item.Key]
+		if item.Key == mergeKeys && isZero(item.Value) && has == keysBySize(shown) {
+			continue
+		}
 		var now any
 		ok = ok && json.Unmarshal([]byte(has), &now) == nil
 		rewrite := ""
@@ -142,6 +145,19 @@ func FindMissing(items []Item, shown map[string]string) []MissingItem {
 		}
 	}
 	return out
+}
+
+// mergeKeys is the item for which PD shows what follows from mergeSize where it is 0.
+const mergeKeys, mergeSize = "schedule.max-merge-region-keys", "schedule.max-merge-region-size"
+
+// keysBySize is what PD shows for mergeKeys where that is 0; empty if it does not show mergeSize.
+func keysBySize(shown map[string]string) string {
+	const keysPerMiB = 10_000 // ScheduleConfig.GetMaxMergeRegionKeys in PD's sources
+	size, err := strconv.ParseUint(shown[mergeSize], 10, 64)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatUint(size*keysPerMiB, 10)
 }
 
 // lists are items that PD shows as text, and has as lists in its file.

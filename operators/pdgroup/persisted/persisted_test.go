@@ -41,6 +41,16 @@ func TestPD21ItemsThatPDHasAlreadyAreNotSent(t *testing.T) {
 	}
 }
 
+// PD-21: PD shows 10,000 keys for each MiB of max-merge-region-size where max-merge-region-keys is 0.
+func TestPD21KeysThatFollowTheSizeAreNotSentAgain(t *testing.T) {
+	items := persisted.ParseItems("schedule.max-merge-region-keys = 0\n")
+	for has, missing := range map[string]int{"540000": 0, "0": 0, "200000": 1} {
+		shown := map[string]string{"schedule.max-merge-region-size": "54", "schedule.max-merge-region-keys": has}
+		assert.Len(t, persisted.FindMissing(items, shown), missing, has)
+	}
+	assert.Len(t, persisted.FindMissing(items, map[string]string{"schedule.max-merge-region-keys": "540000"}), 1)
+}
+
 // PD-21.
 func TestPD21MissingItemsAreSentInTheFormatOfPD(t *testing.T) {
 	for file, want := range map[string]struct {

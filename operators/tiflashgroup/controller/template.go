@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,8 +20,12 @@ import (
 
 const (
 	configDir = "/etc/tiflash"
-	// graceSeconds is long enough for TiFlash to close its files.
+	// graceSeconds is long enough for TiFlash to wait for its queries, for which it has
+	// half of it, and then to close its files.
 	graceSeconds = 60
+	// waitForQueries is for how many seconds TiFlash lets queries run before it stops, from
+	// v8.5.4 on: 600 by default. Versions before do not read it.
+	waitForQueries = "flash.graceful_wait_shutdown_timeout"
 )
 
 // renderPorts returns TiFlash's ports.
@@ -196,6 +201,9 @@ func renderConfig(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 		"flash.proxy.status-addr": workload.ListenAddress(g, v1alpha1.PortTiFlashProxyState),
 	}
 	maps.Copy(operator, secured)
+	if _, own := flash.Leaves()[waitForQueries]; !own {
+		operator[waitForQueries] = int64(workload.Main{GraceSeconds: graceSeconds}.Grace(g) / 2 / time.Second)
+	}
 	if _, own := flash["listen_host"]; g.Spec.PreferIPv6 && !own {
 		// Its default is 0.0.0.0. Metrics are served there; TiFlash adds the brackets.
 		operator["listen_host"] = workload.ListenHost(g)

@@ -221,3 +221,27 @@ func TestSEC01TiFlashAcceptsOnlyAllowedNames(t *testing.T) {
 	assert.Contains(t, files[configFile], "cert_allowed_cn = ['a', 'b']")
 	assert.Contains(t, files[proxyFile], "cert-allowed-cn = ['a', 'b']")
 }
+
+// FL-08: from v8.5.4 on, TiFlash lets queries run for 600 s before it closes its files, if it is
+// not told otherwise: it was killed before.
+func TestTiFlashHasTimeToCloseItsFilesAfterItsQueries(t *testing.T) {
+	const key = "flash.graceful_wait_shutdown_timeout"
+	for _, c := range []struct {
+		grace  *int64
+		config string
+		wanted any
+	}{
+		{nil, "", int64(graceSeconds / 2)},
+		{ptr.To[int64](1200), "", int64(600)},
+		{ptr.To[int64](0), "", int64(0)},
+		{nil, "[flash]\ngraceful_wait_shutdown_timeout = 5\n", int64(5)},
+	} {
+		g := sample()
+		g.Spec.Config, g.Spec.TerminationGracePeriodSeconds = c.config, c.grace
+		_, files, problems := buildTemplate(g)
+		require.Empty(t, problems)
+		tree, err := tomlconfig.Parse("file", files[configFile])
+		require.NoError(t, err)
+		assert.Equal(t, c.wanted, tree.Leaves()[key])
+	}
+}

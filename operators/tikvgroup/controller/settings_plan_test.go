@@ -110,3 +110,35 @@ func TestKV25ALogLevelIsTakenByEitherOfItsNames(t *testing.T) {
 		assert.Equal(t, step.KindDone, given.Outcome.Kind, "%s, shown as %s: %s", said, shown, given.Outcome.Message)
 	}
 }
+
+// KV-25: TiKV begins a periodic work at its start alone: one of which the interval was 0 then, or
+// was 0 once, never begins again, whatever interval it is given and shows.
+func TestKV25AnIntervalThatIsOrWasZeroNeedsARestart(t *testing.T) {
+	const other = "is changed from or to 0"
+	for _, c := range []struct{ before, after, why string }{
+		{"region-compact-check-interval = \"5m\"", "region-compact-check-interval = \"0s\"", other},
+		{"region-compact-check-interval = \"0s\"", "region-compact-check-interval = \"5m\"", other},
+		{"", "lock-cf-compact-interval = \"0ms\"", other},
+		{"", "lock-cf-compact-interval = \"1m\"", ""},
+		{"region-compact-check-interval = \"5m\"", "region-compact-check-interval = \"6m\"", ""},
+		{"region-compact-check-interval = \"0s\"", "region-compact-check-interval = \"0s\"\nsnap-gc-timeout = \"0s\"", ""},
+		{"", "consistency-check-interval = \"1h\"", "raftstore.consistency-check-interval is changed"}, // it is 0 by default
+	} {
+		old, wanted := map[string]string{statusport.File: "[raftstore]\n" + c.before}, map[string]string{statusport.File: "[raftstore]\n" + c.after}
+		why := statusport.SettingsTable().AppliesOnline(old, wanted).Reason()
+		if c.why == "" {
+			assert.Empty(t, why, c.after)
+			continue
+		}
+		assert.Contains(t, why, c.why, "%s, then %s", c.before, c.after)
+	}
+}
+
+// KV-25: some versions of TiKV say yes to these, show them, and go on with what they were started
+// with.
+func TestKV25AnItemThatSomeVersionsShowAndDoNotUseNeedsARestart(t *testing.T) {
+	for item, values := range map[string][2]string{"import.num-threads": {"8", "16"}, "server.grpc-memory-pool-quota": {"\"8GB\"", "\"16GB\""}} {
+		old, wanted := map[string]string{statusport.File: item + " = " + values[0]}, map[string]string{statusport.File: item + " = " + values[1]}
+		assert.Equal(t, item+" is changed", statusport.SettingsTable().AppliesOnline(old, wanted).Reason())
+	}
+}

@@ -20,6 +20,8 @@ const (
 	// disconnected is how it calls one of which it has not heard for 20 s. A member that
 	// has just come to lead PD calls every store so until its next heartbeat.
 	disconnected = "Disconnected"
+	// offline is how it calls one that is being removed.
+	offline = "Offline"
 )
 
 const (
@@ -99,8 +101,8 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 	others, disconnectedOthers := 0, 0
 	for _, s := range stores {
 		switch {
-		case s.Address == j.Address:
-			own = &s
+		case s.Address == j.Address && (own == nil || own.State == offline):
+			own = &s // one that was lost may be listed at its address as well, until it has no region
 		case s.TiFlash || evicted[s.ID]:
 		case s.State == up:
 			others++

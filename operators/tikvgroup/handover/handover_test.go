@@ -138,6 +138,22 @@ func TestALeaderlessStoreIsStoppedAndLeadsAgainWhenItIsBack(t *testing.T) {
 	assert.NoFileExists(t, job.Record)
 }
 
+// PD lets a new store have the address of one that was removed as destroyed, and lists both until
+// that has no region left.
+func TestALostStoreAtItsAddressKeepsNoStoreFromGivingItsLeadersAway(t *testing.T) {
+	for _, lostIsLast := range []bool{true, false} {
+		pd, job := stage(t)
+		lost := store{ID: 9, Address: pd.stores[0].Address, State: "Offline", Regions: 3}
+		if lostIsLast {
+			pd.stores = append(pd.stores, lost)
+		} else {
+			pd.stores = append([]store{lost}, pd.stores...)
+		}
+		require.NoError(t, job.Stop(t.Context()))
+		assert.Equal(t, map[uint64]bool{1: true}, pd.evicted)
+	}
+}
+
 func TestAnEvictionByAnotherClientStays(t *testing.T) {
 	pd, job := stage(t)
 	pd.evicted[1] = true

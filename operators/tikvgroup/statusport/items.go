@@ -15,9 +15,12 @@ func columnFamilies() []string { return []string{"defaultcf", "writecf", "lockcf
 
 // SettingsTable returns the items of tikv.toml that TiKV takes while it runs, from the list
 // in TiDB's documents ("Modify Configuration Dynamically", v8.5). Left out are:
-// store-io-pool-size, which must not be changed from or to 0; the items of Titan and
-// of raftdb; block-cache-size of the column families, which TiKV refuses where the
-// cache is shared, as it is; and what v8.5 does not know any more.
+// store-io-pool-size, which must not be changed from or to 0, as the periodic works, and
+// consistency-check-interval, which is 0 by default; what TiKV shows and does not use:
+// import.num-threads before v8.1.2 (tikv/tikv#14934), server.grpc-memory-pool-quota in v7.5
+// and later (tikv/tikv#19104); the items of Titan and of raftdb;
+// block-cache-size of the column families, which TiKV refuses where the cache is shared,
+// as it is; and what v8.5 does not know any more.
 func SettingsTable() settings.Table {
 	items := slices.Concat(
 		listItems("log", settings.LogLevel, "level"),
@@ -27,11 +30,11 @@ func SettingsTable() settings.Table {
 		listItems("raftstore", settings.Fraction, "periodic-full-compact-start-max-cpu"),
 		listItems("raftstore", settings.Size, `raft-log-gc-size-limit raft-max-size-per-msg raft-entry-max-size region-split-check-diff
 			lock-cf-compact-bytes-threshold apply-yield-write-size`),
-		listItems("raftstore", settings.Duration, `raft-log-gc-tick-interval raft-entry-cache-life-time split-region-check-tick-interval
-			region-compact-check-interval pd-heartbeat-tick-interval pd-store-heartbeat-tick-interval snap-mgr-gc-tick-interval snap-gc-timeout
-			lock-cf-compact-interval max-peer-down-duration max-leader-missing-duration abnormal-leader-missing-duration
-			peer-stale-state-check-interval consistency-check-interval raft-store-max-leader-lease merge-check-tick-interval
-			cleanup-import-sst-interval`),
+		listItems("raftstore", settings.Duration, `raft-entry-cache-life-time snap-gc-timeout max-peer-down-duration max-leader-missing-duration
+			abnormal-leader-missing-duration raft-store-max-leader-lease`),
+		listPeriods("raftstore", `raft-log-gc-tick-interval split-region-check-tick-interval region-compact-check-interval
+			pd-heartbeat-tick-interval pd-store-heartbeat-tick-interval snap-mgr-gc-tick-interval lock-cf-compact-interval
+			peer-stale-state-check-interval merge-check-tick-interval cleanup-import-sst-interval`),
 		listItems("readpool.unified", settings.Number, "max-thread-count max-tasks-per-worker"),
 		listItems("readpool.unified", settings.Bool, "auto-adjust-pool-size"),
 		listItems("coprocessor", settings.Bool, "split-region-on-table"),
@@ -49,12 +52,11 @@ func SettingsTable() settings.Table {
 		listItems("gc", settings.Bool, "enable-compaction-filter compaction-filter-skip-version-check"),
 		listItems("rocksdb", settings.Size, "max-total-wal-size compaction-readahead-size bytes-per-sync wal-bytes-per-sync writable-file-max-buffer-size"),
 		listItems("rocksdb", settings.Number, "max-background-jobs max-background-flushes max-open-files"),
-		listItems("server", settings.Size, "grpc-memory-pool-quota snap-io-max-bytes-per-sec"),
+		listItems("server", settings.Size, "snap-io-max-bytes-per-sec"),
 		listItems("server", settings.Number, "max-grpc-send-msg-len concurrent-send-snap-limit concurrent-recv-snap-limit raft-msg-max-batch-size"),
 		listItems("server", settings.Bool, "simplify-metrics"),
 		listItems("storage", settings.Number, "scheduler-worker-pool-size"),
 		listItems("storage.block-cache", settings.Size, "capacity"),
-		listItems("import", settings.Number, "num-threads"),
 		listItems("backup", settings.Number, "num-threads"),
 		listItems("split", settings.Number, "qps-threshold byte-threshold"),
 		listItems("split", settings.Fraction, "region-cpu-overload-threshold-ratio split-balance-score split-contained-score"),
@@ -70,6 +72,16 @@ func SettingsTable() settings.Table {
 		items = append(items, listItems("rocksdb."+family, settings.Bool, "disable-auto-compactions")...)
 	}
 	return settings.Table{File: File, Items: items}
+}
+
+// listPeriods returns items of one table of the file that say how often something is done.
+// TiKV looks at one for when to do it next, each time that it does it: after 0 never.
+func listPeriods(table, names string) []settings.Item {
+	out := listItems(table, settings.Duration, names)
+	for i := range out {
+		out[i].ZeroStops = true
+	}
+	return out
 }
 
 // listItems returns items of one table of the file.
