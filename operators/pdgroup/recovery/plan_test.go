@@ -180,7 +180,7 @@ func TestARecoveryCanBeCancelledOnlyBeforeAMemberHasForgottenTheOthers(t *testin
 }
 
 // P3: it may still be taken back, and then PD needs that member's data.
-func TestADeletedMemberIsNotLetGoWhileARecoveryCanBeTakenBack(t *testing.T) {
+func TestADeletedMemberStaysWhileARecoveryCanBeTakenBack(t *testing.T) {
 	for phase, goes := range map[v1alpha1.PDRecoveryPhase]bool{v1alpha1.RecoveryStopping: false, v1alpha1.RecoveryForcing: true} {
 		g, s := under(t, phase, func(s *observation.Snapshot) { s.Instances[1].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) })
 		plan, desired := changed(t, g, s)
