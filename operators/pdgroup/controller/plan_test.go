@@ -189,9 +189,9 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 	}
 }
 
-// P1: a member that is let go and joins after all votes, and never runs: a single one has no majority
+// P1: a member that is released and joins after all votes, and never runs: a single one has no majority
 // beside it. So its pod stops first.
-func TestP1AMemberThatMayStillJoinIsStoppedBeforeItIsLetGo(t *testing.T) {
+func TestP1AMemberThatMayStillJoinIsStoppedBeforeItIsReleased(t *testing.T) {
 	for name, c := range map[string]struct {
 		change            func(*v1alpha1.Instance)
 		suspends, drained bool
