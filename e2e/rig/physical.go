@@ -158,7 +158,7 @@ func brCommands() map[string][]string {
 	return map[string][]string{
 		"backup full":   {"pd", "storage", "backupts", "filter", "concurrency", "ratelimit", "checksum"},
 		"restore full":  {"pd", "storage", "filter", "tikv-max-restore-concurrency", "ratelimit", "checksum", "with-sys-table"},
-		"restore point": {"pd", "storage", "full-backup-storage", "restored-ts"},
+		"restore point": {"pd", "storage", "full-backup-storage", "restored-ts", "with-sys-table"},
 		"log start":     {"pd", "storage", "task-name"},
 		"log pause":     {"pd", "task-name"},
 		"log resume":    {"pd", "task-name"},

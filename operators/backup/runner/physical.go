@@ -50,12 +50,17 @@ func checkVersion(m *storage.Marker, server string) error {
 
 // restoreStores has BR lead the stores, which read the backup.
 func (c Command) restoreStores(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, m *storage.Marker) (result.Result, error) {
-	// Users and passwords are those of the cluster, as after a logical restore.
-	args := append([]string{"restore", "full", "--with-sys-table=false"}, c.leadArgs(p, "tikv-max-restore-concurrency")...)
+	args := restoreArgs("full", c.leadArgs(p, "tikv-max-restore-concurrency"))
 	if failed, err := c.leadRestore(ctx, p, db, log, args); err != nil {
 		return failed, err
 	}
 	return resultOfMarker(m), nil
+}
+
+// restoreArgs are the arguments of a restore. Users and passwords are those of the cluster, as after
+// a logical restore: BR takes them from the backup otherwise, that of root too.
+func restoreArgs(verb string, more []string) []string {
+	return append([]string{"restore", verb, "--with-sys-table=false"}, more...)
 }
 
 // leadRestore has BR restore, and removes what it leaves in PD. The result is that of a failure.
