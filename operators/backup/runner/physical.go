@@ -58,9 +58,11 @@ func (c Command) restoreStores(ctx context.Context, p *storage.Place, db *sql.DB
 }
 
 // restoreArgs are the arguments of a restore. Users and passwords are those of the cluster, as after
-// a logical restore: BR takes them from the backup otherwise, that of root too.
+// a logical restore: BR takes them from the backup otherwise, that of root too. A run is not
+// continued: BR would leave garbage collection off for that when it fails, and have the next run
+// leave the backup out before a log, also after its databases were dropped.
 func restoreArgs(verb string, more []string) []string {
-	return append([]string{"restore", verb, "--with-sys-table=false"}, more...)
+	return append([]string{"restore", verb, "--with-sys-table=false", "--use-checkpoint=false"}, more...)
 }
 
 // leadRestore has BR restore, and removes what it leaves in PD. The result is that of a failure.

@@ -157,13 +157,14 @@ func TestBR01OnlyTablesOfTheSpecAreCopied(t *testing.T) {
 	assert.Contains(t, args, "--ca /tls/ca.crt --cert /tls/tls.crt --key /tls/tls.key")
 }
 
-// By default BR replaces users and passwords by those of the backup, that of root too, also before a log.
-func TestBR01UsersStayTheClustersAfterARestoreOfStores(t *testing.T) {
+// By default BR replaces users and passwords by those of the backup, that of root too, also before a
+// log; and goes on with a restore to the same moment that has failed, whatever was dropped since.
+func TestBR01ARestoreOfStoresLeavesUsersAndIsNotContinued(t *testing.T) {
 	c := Command{Cluster: cluster.Cluster{PD: "http://pd:2379"}}
 	p := &storage.Place{Storage: storage.Storage{Bucket: "b", Folder: "f"}}
 	l := p.WithFolder("log")
-	assert.Equal(t, []string{"restore", "point", "--with-sys-table=false", "--pd", "pd:2379", "--storage", l.URL(), "--full-backup-storage", p.URL(), "--restored-ts", "7"}, c.pointArgs(p, l, "7"))
-	assert.Equal(t, []string{"restore", "full", "--with-sys-table=false", "--storage", p.URL(), "--pd", "pd:2379"}, restoreArgs("full", c.leadArgs(p, "threads")))
+	assert.Equal(t, []string{"restore", "point", "--with-sys-table=false", "--use-checkpoint=false", "--pd", "pd:2379", "--storage", l.URL(), "--full-backup-storage", p.URL(), "--restored-ts", "7"}, c.pointArgs(p, l, "7"))
+	assert.Equal(t, []string{"restore", "full", "--with-sys-table=false", "--use-checkpoint=false", "--storage", p.URL(), "--pd", "pd:2379"}, restoreArgs("full", c.leadArgs(p, "threads")))
 }
 
 func TestBR01ABackupIsNotReadByAnOlderVersion(t *testing.T) {
