@@ -49,12 +49,26 @@ func checkVersion(m *storage.Marker, server string) error {
 }
 
 // restoreStores has BR lead the stores, which read the backup.
-func (c Command) restoreStores(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, m *storage.Marker) (result.Result, error) {
-	args := restoreArgs("full", c.leadArgs(p, "tikv-max-restore-concurrency"))
-	if failed, err := c.leadRestore(ctx, p, db, log, args); err != nil {
+func (c Command) restoreStores(ctx context.Context, p *storage.Place, target target, log io.Writer, m *storage.Marker) (result.Result, error) {
+	args := restoreArgs("full", c.leadArgs(p, threadsFlag(target.version)))
+	if failed, err := c.leadRestore(ctx, p, target.db, log, args); err != nil {
 		return failed, err
 	}
 	return resultOfMarker(m), nil
+}
+
+// target is the database that is restored into, and its version.
+type target struct {
+	db      *sql.DB
+	version string
+}
+
+// threadsFlag is how BR of a version calls the number of threads of a restore.
+func threadsFlag(server string) string {
+	if database.IsOlder(server, "TiDB-v7.6.0") {
+		return "concurrency" // and has no flag of the other name
+	}
+	return "tikv-max-restore-concurrency"
 }
 
 // restoreArgs are the arguments of a restore. Users and passwords are those of the cluster, as after

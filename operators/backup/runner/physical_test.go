@@ -167,6 +167,18 @@ func TestBR01ARestoreOfStoresLeavesUsersAndIsNotContinued(t *testing.T) {
 	assert.Equal(t, []string{"restore", "full", "--with-sys-table=false", "--use-checkpoint=false", "--storage", p.URL(), "--pd", "pd:2379"}, restoreArgs("full", c.leadArgs(p, "threads")))
 }
 
+// BR before v7.6 refuses to run with the flag that it is called by since.
+func TestBR01TheThreadsOfARestoreAreCalledAsTheVersionDoes(t *testing.T) {
+	for server, flag := range map[string]string{
+		"8.0.11-TiDB-v7.1.0": "concurrency",
+		"8.0.11-TiDB-v7.5.6": "concurrency",
+		"8.0.11-TiDB-v7.6.0": "tikv-max-restore-concurrency",
+		"8.0.11-TiDB-v8.5.7": "tikv-max-restore-concurrency",
+	} {
+		assert.Equal(t, flag, threadsFlag(server), server)
+	}
+}
+
 func TestBR01ABackupIsNotReadByAnOlderVersion(t *testing.T) {
 	for _, c := range []struct {
 		server, than string

@@ -73,7 +73,7 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		if c.Log.Folder != "" {
 			return c.restorePoint(ctx, p, db, log, m)
 		}
-		return c.restoreStores(ctx, p, db, log, m)
+		return c.restoreStores(ctx, p, target{db, server}, log, m)
 	}
 	how := loading{password: password, tidy: !slices.Contains(before, database.TaskSchema)}
 	if err := c.loadAll(ctx, p, db, log, how); err != nil {
