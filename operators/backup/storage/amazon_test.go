@@ -148,3 +148,12 @@ func TestBR04TheReasonWhyAPodHasNoRoleIsReported(t *testing.T) {
 		})
 	}
 }
+
+// Servers of others than Amazon tell no region of a bucket, or another one: the tools refuse that
+// unless they are told so.
+func TestBR01ARegionOfAnotherThanAmazonsServersIsTaken(t *testing.T) {
+	p := &Place{Storage: Storage{Bucket: "copies", Region: "gra", Folder: "monday", Endpoint: "https://s3.example.com"}}
+	assert.Equal(t, "s3://copies/monday/data?endpoint=https://s3.example.com&force-path-style=false&provider=ceph&region=gra", unescaped(t, p.URL()))
+	p.Endpoint = ""
+	assert.Equal(t, "s3://copies/monday/data?force-path-style=false&region=gra", p.URL())
+}

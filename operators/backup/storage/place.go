@@ -66,6 +66,9 @@ func (p *Place) query() (scheme string, out url.Values) {
 	out = url.Values{"region": {p.Region}, "force-path-style": {strconv.FormatBool(p.PathStyle)}}
 	if p.Endpoint != "" {
 		out.Set("endpoint", p.Endpoint)
+		// Of any but Amazon the tools do not compare the region with what the server tells of
+		// its bucket: many tell none, which is taken for us-east-1.
+		out.Set("provider", "ceph")
 	}
 	return "s3", out
 }
