@@ -26,8 +26,11 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &said) && slices.Contains(refusalNumbers(), said.Number)
 }
 
-// refusalNumbers are the numbers of errors about users, passwords and rights.
-func refusalNumbers() []uint16 { return []uint16{1044, 1045, 1142, 1143, 1227, 8121} }
+// refusalNumbers are the numbers of errors about users, passwords and rights, also of a password that
+// has expired and of a user that is locked.
+func refusalNumbers() []uint16 {
+	return []uint16{1044, 1045, 1142, 1143, 1227, 1820, 1862, 3118, 3955, 8121}
+}
 
 // ListDatabases lists the databases.
 func ListDatabases(ctx context.Context, db *sql.DB) (out []string, err error) {
