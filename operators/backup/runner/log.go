@@ -145,6 +145,9 @@ func (c Command) startTask(ctx context.Context, log io.Writer) error {
 	if err := p.ClaimLog(ctx, c.UID); err != nil {
 		return err
 	}
+	if err := p.RemoveUnfinishedStart(ctx); err != nil {
+		return err
+	}
 	return c.runBR(ctx, log, p, "start", "--storage", p.URL())
 }
 

@@ -121,6 +121,29 @@ func TestBR01ATaskIsBroughtToItsStateAndNothingOfItStaysInPD(t *testing.T) {
 	assert.Equal(t, "Running", do(result.TaskRunning, "status", "start", "status").Task, "it goes on in its folder")
 }
 
+// BR locks the folder before it writes what a log begins with, and takes one that is locked for a log.
+func TestBR01AStartThatWasCutOffIsBegunAgain(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		c, _, s := keeping(t)
+		p, err := c.Storage.Open(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, p.ClaimLog(t.Context(), c.UID))
+		lock := filepath.Join(s.dir, "copies", "prod", "monday", "data", "backup.lock")
+		require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday/data/backup.lock", []byte("lock"), nil))
+		if begun {
+			require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday/data/backupmeta", []byte("meta"), nil))
+		}
+		require.NoError(t, p.Blobs.Close())
+		_, err = c.keepLog(t.Context(), io.Discard)
+		require.NoError(t, err)
+		if begun {
+			assert.FileExists(t, lock, "a log that is there goes on")
+			continue
+		}
+		assert.NoFileExists(t, lock)
+	}
+}
+
 // BR up to v8.5.0 has no status in its JSON, and refuses to resume a task that runs.
 func TestBR01TheStateOfATaskIsKnownInOlderVersions(t *testing.T) {
 	c, br, _ := keeping(t)

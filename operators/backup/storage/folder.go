@@ -59,6 +59,23 @@ func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 	return p.Begin(ctx, Marker{UID: uid, Physical: true, Log: true})
 }
 
+// Files that BR writes when it starts a log: first the lock, and then what the log begins with.
+const (
+	logLock = "backup.lock"
+	logMeta = "backupmeta"
+)
+
+// RemoveUnfinishedStart removes the lock of a log that was never started: the run was cut off before
+// it had written what a log begins with. BR takes a folder with a lock for one that has a log, and
+// never starts another there. No task writes to it yet.
+func (p *Place) RemoveUnfinishedStart(ctx context.Context) error {
+	begun, err := p.Blobs.Exists(ctx, path.Join(p.dataFolder(), logMeta))
+	if err != nil || begun {
+		return p.WrapError("look for "+logMeta+" in", err)
+	}
+	return p.delete(ctx, path.Join(p.dataFolder(), logLock))
+}
+
 // WithFolder is another folder of the same storage.
 func (p *Place) WithFolder(folder string) *Place {
 	out := *p
