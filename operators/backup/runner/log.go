@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -179,6 +180,13 @@ func (c Command) truncate(ctx context.Context, log io.Writer) error {
 		return err
 	case m == nil || m.UID != c.UID || !m.Log:
 		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has no log of this LogBackup: nothing is deleted", p.Folder, p.Name())
+	}
+	pod, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read the name of the pod: %w", err)
+	}
+	if err := p.RemoveStaleLock(ctx, pod); err != nil {
+		return err
 	}
 	return c.runTool(ctx, log, append(p.Env(), logToTerminal), []string{"log", "truncate", "--until", c.Log.Truncate, "--yes", "--storage", p.URL()})
 }

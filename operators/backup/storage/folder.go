@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -74,6 +76,39 @@ func (p *Place) RemoveUnfinishedStart(ctx context.Context) error {
 		return p.WrapError("look for "+logMeta+" in", err)
 	}
 	return p.delete(ctx, path.Join(p.dataFolder(), logLock))
+}
+
+// truncationLock is the file by which BR keeps two truncations of a log apart.
+const truncationLock = "truncating.lock"
+
+// RemoveStaleLock removes the lock of a truncation that an earlier pod of the same LogBackup was killed
+// in: BR removes its own only when it ends by itself, and refuses every later truncation. Only one
+// such pod is there at a time. A lock of others stays.
+func (p *Place) RemoveStaleLock(ctx context.Context, pod string) error {
+	key := path.Join(p.dataFolder(), truncationLock)
+	text, err := p.Blobs.ReadAll(ctx, key)
+	switch {
+	case codeOf(err) == gcerrors.NotFound:
+		return nil
+	case err != nil:
+		return p.WrapError("read "+key+" in", err)
+	}
+	var lock struct {
+		Host string `json:"locker_host"`
+	}
+	if json.Unmarshal(text, &lock) != nil || seriesOf(lock.Host) == "" || seriesOf(lock.Host) != seriesOf(pod) {
+		return nil // BR says whose it is
+	}
+	return p.delete(ctx, key)
+}
+
+// seriesOf is what the names of the pods of a LogBackup's Jobs have in common: all but the number of the
+// Job and the pod's own suffix.
+func seriesOf(pod string) string {
+	for range 2 {
+		pod = pod[:max(strings.LastIndexByte(pod, '-'), 0)]
+	}
+	return pod
 }
 
 // WithFolder is another folder of the same storage.
