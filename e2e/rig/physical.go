@@ -156,7 +156,7 @@ func (b br) run(ctx context.Context, tool runner.Process) error {
 // brCommands are the commands of BR, with the flags that each takes in all versions.
 func brCommands() map[string][]string {
 	return map[string][]string{
-		"backup full":   {"pd", "storage", "backupts", "filter", "concurrency", "ratelimit", "checksum"},
+		"backup full":   {"pd", "storage", "backupts", "filter", "concurrency", "ratelimit", "checksum", "use-checkpoint"},
 		"restore full":  {"pd", "storage", "filter", "tikv-max-restore-concurrency", "ratelimit", "checksum", "with-sys-table", "use-checkpoint"},
 		"restore point": {"pd", "storage", "full-backup-storage", "restored-ts", "with-sys-table", "use-checkpoint"},
 		"log start":     {"pd", "storage", "task-name"},

@@ -119,7 +119,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 			assert.Equal(t, []string{"of-another"}, pd.paused)
 			assert.Equal(t, []string{`balance-leader-scheduler {"delay":0}`}, pd.calls)
 			address := strings.TrimPrefix(command.Cluster.PD, "http://")
-			assert.Equal(t, []string{"backup", "full", "--backupts", "42", "--storage", p.URL(), "--pd", address, "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
+			assert.Equal(t, []string{"backup", "full", "--use-checkpoint=false", "--backupts", "42", "--storage", p.URL(), "--pd", address, "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
 			if c.ends == nil {
 				require.NoError(t, err)
 				assert.Equal(t, storage.Marker{UID: "u", Server: "v8", TSO: "42", Physical: true, Complete: true, Bytes: 5}, m)
