@@ -14,7 +14,7 @@ import (
 )
 
 func TestBR04DatabasesOfUsersAreFound(t *testing.T) {
-	assert.Equal(t, []string{"shop", "test"}, ofUsers([]string{"INFORMATION_SCHEMA", "mysql", "shop", "sys", "test", "lightning_task_info", "METRICS_SCHEMA", "PERFORMANCE_SCHEMA"}))
+	assert.Equal(t, []string{"shop", "test"}, ofUsers([]string{"INFORMATION_SCHEMA", "mysql", "shop", "sys", "test", "lightning_task_info", "METRICS_SCHEMA", "PERFORMANCE_SCHEMA"}, TaskSchema))
 	assert.True(t, strings.HasSuffix(QuoteName("a`b"), "a``b`"))
 }
 
@@ -29,7 +29,7 @@ func TestBR04AUserThatIsLockedOrMustChangeItsPasswordIsRefused(t *testing.T) {
 }
 
 func TestBR04NothingIsRestoredIntoDatabasesOfUsers(t *testing.T) {
-	require.NoError(t, CheckEmpty(t.Context(), nil, []string{"mysql", "INFORMATION_SCHEMA", "sys", TaskSchema}))
+	require.NoError(t, CheckEmpty(t.Context(), nil, []string{"mysql", "INFORMATION_SCHEMA", "sys", TaskSchema}, TaskSchema))
 	err := CheckEmpty(t.Context(), nil, []string{"mysql", "shop"})
 	require.ErrorContains(t, err, "the cluster has databases of users: shop")
 	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, failure.NewResult(err, "", false).Reason)

@@ -49,17 +49,18 @@ func ListDatabases(ctx context.Context, db *sql.DB) (out []string, err error) {
 	return out, rows.Err()
 }
 
-// ofUsers leaves out the databases that every TiDB has, and that of TiDB Lightning.
-func ofUsers(all []string) []string {
+// ofUsers leaves out the databases that every TiDB has, and others.
+func ofUsers(all []string, others ...string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
 		name = strings.ToLower(name)
-		return name == TaskSchema || slices.Contains(systemSchemas(), name)
+		return slices.Contains(others, name) || slices.Contains(systemSchemas(), name)
 	})
 }
 
-// CheckEmpty refuses a cluster that has databases of users; test counts if it has tables.
-func CheckEmpty(ctx context.Context, db *sql.DB, all []string) error {
-	found := ofUsers(all)
+// CheckEmpty refuses a cluster that has databases of users, but for others; test counts if it has
+// tables.
+func CheckEmpty(ctx context.Context, db *sql.DB, all []string, others ...string) error {
+	found := ofUsers(all, others...)
 	if slices.Contains(found, testSchema) {
 		tables := 0
 		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test'").Scan(&tables); err != nil {

@@ -167,6 +167,19 @@ func TestBR01ARestoreOfStoresLeavesUsersAndIsNotContinued(t *testing.T) {
 	assert.Equal(t, []string{"restore", "full", "--with-sys-table=false", "--use-checkpoint=false", "--storage", p.URL(), "--pd", "pd:2379"}, restoreArgs("full", c.leadArgs(p, "threads")))
 }
 
+// BR refuses a cluster with the database of TiDB Lightning, and before a log every one that is not
+// empty. That is found out before anything is written, so that the run is tried again.
+func TestBR01WhatBRRefusesIsRefusedBeforeItRuns(t *testing.T) {
+	logical, stores := Command{AllowNonEmpty: true}, Command{AllowNonEmpty: true, Cluster: cluster.Cluster{PD: "http://pd:2379"}}
+	assert.False(t, logical.needsEmpty())
+	assert.False(t, stores.needsEmpty())
+	stores.Log.Folder = "log"
+	assert.True(t, stores.needsEmpty())
+	has := []string{"mysql", database.TaskSchema}
+	require.NoError(t, database.CheckEmpty(t.Context(), nil, has, logical.ignored()...))
+	require.ErrorContains(t, database.CheckEmpty(t.Context(), nil, has, stores.ignored()...), "the cluster has databases of users: lightning_task_info")
+}
+
 // BR before v7.6 refuses to run with the flag that it is called by since.
 func TestBR01TheThreadsOfARestoreAreCalledAsTheVersionDoes(t *testing.T) {
 	for server, flag := range map[string]string{
