@@ -23,6 +23,8 @@ type Place struct {
 	access, Secret string
 	// azure is what the tools know Azure's credentials by.
 	azure []string
+	// role is where the tools get the keys of the pod's role, if an agent of the node gives it.
+	role string
 }
 
 func (p *Place) connect(ctx context.Context) (err error) {
@@ -84,6 +86,9 @@ func (p *Place) Env() []string {
 	out := []string{"AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
 	if p.Credentials != "" { // otherwise the tools find the identity as the program does
 		out = append(out, "AWS_ACCESS_KEY_ID="+p.access, "AWS_SECRET_ACCESS_KEY="+p.Secret)
+	}
+	if p.role != "" {
+		out = append(out, roleAgent+"="+p.role)
 	}
 	if p.CA != "" {
 		// Go reads it in place of the system's file, whichever library asks.
