@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -95,9 +96,9 @@ func (b br) startLog(flags map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("read the time stamp: %w", err)
 	}
-	lock := filepath.Join(b.server.dir, at.Host, at.Path, "backup.lock")
-	if err := writeFile(lock, "lock"); err != nil {
-		return fmt.Errorf("write a log: %w", err)
+	folder := filepath.Join(b.server.dir, at.Host, at.Path)
+	if err := beginLog(filepath.Join(folder, "backup.lock"), filepath.Join(folder, "backupmeta")); err != nil {
+		return err
 	}
 	l := b.db.logs[at.Host+at.Path]
 	if l == nil {
@@ -111,6 +112,22 @@ func (b br) startLog(flags map[string]string) error {
 	l.task, l.paused, l.start = flags["task-name"], false, l.to
 	_, err = cluster.UpdateServiceSafePoint("br-"+l.task, startTTL, l.start-1)
 	return err
+}
+
+// beginLog writes what a log begins with, as BR does: the lock first. A folder with a lock has a log.
+func beginLog(lock, meta string) error {
+	if _, err := os.Stat(lock); err == nil {
+		if _, err := os.Stat(meta); err != nil {
+			return errors.New("NoSuchKey: backupmeta")
+		}
+		return nil
+	}
+	for _, file := range []string{lock, meta} {
+		if err := writeFile(file, "log"); err != nil {
+			return fmt.Errorf("write a log: %w", err)
+		}
+	}
+	return nil
 }
 
 // changeLog pauses, resumes or stops a task.

@@ -153,12 +153,12 @@ func (b br) run(ctx context.Context, tool runner.Process) error {
 	return nil
 }
 
-// brCommands are the commands of BR, with the flags that its manual documents for each.
+// brCommands are the commands of BR, with the flags that each takes in all versions.
 func brCommands() map[string][]string {
 	return map[string][]string{
-		"backup full":   {"pd", "storage", "backupts", "filter", "concurrency", "ratelimit", "checksum"},
-		"restore full":  {"pd", "storage", "filter", "tikv-max-restore-concurrency", "ratelimit", "checksum", "with-sys-table"},
-		"restore point": {"pd", "storage", "full-backup-storage", "restored-ts"},
+		"backup full":   {"pd", "storage", "backupts", "filter", "concurrency", "ratelimit", "checksum", "use-checkpoint"},
+		"restore full":  {"pd", "storage", "filter", "tikv-max-restore-concurrency", "ratelimit", "checksum", "with-sys-table", "use-checkpoint"},
+		"restore point": {"pd", "storage", "full-backup-storage", "restored-ts", "with-sys-table", "use-checkpoint"},
 		"log start":     {"pd", "storage", "task-name"},
 		"log pause":     {"pd", "task-name"},
 		"log resume":    {"pd", "task-name"},

@@ -1,9 +1,11 @@
 package database
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -12,12 +14,22 @@ import (
 )
 
 func TestBR04DatabasesOfUsersAreFound(t *testing.T) {
-	assert.Equal(t, []string{"shop", "test"}, ofUsers([]string{"INFORMATION_SCHEMA", "mysql", "shop", "sys", "test", "lightning_task_info", "METRICS_SCHEMA", "PERFORMANCE_SCHEMA"}))
+	assert.Equal(t, []string{"shop", "test"}, ofUsers([]string{"INFORMATION_SCHEMA", "mysql", "shop", "sys", "test", "lightning_task_info", "METRICS_SCHEMA", "PERFORMANCE_SCHEMA"}, TaskSchema))
 	assert.True(t, strings.HasSuffix(QuoteName("a`b"), "a``b`"))
 }
 
+// A user whose password has expired, or who is locked, is refused: the database answers.
+func TestBR04AUserThatIsLockedOrMustChangeItsPasswordIsRefused(t *testing.T) {
+	for _, number := range []uint16{1045, 1820, 1862, 3118, 3955} {
+		assert.True(t, IsRefusal(&mysql.MySQLError{Number: number}), number)
+		words := fmt.Sprintf("dump failed: Error %d (HY000): words", number)
+		assert.Equal(t, v1alpha1.ReasonLoginRefused, failure.OfTool(words), number)
+	}
+	assert.False(t, IsRefusal(&mysql.MySQLError{Number: 1040}), "too many connections pass")
+}
+
 func TestBR04NothingIsRestoredIntoDatabasesOfUsers(t *testing.T) {
-	require.NoError(t, CheckEmpty(t.Context(), nil, []string{"mysql", "INFORMATION_SCHEMA", "sys", TaskSchema}))
+	require.NoError(t, CheckEmpty(t.Context(), nil, []string{"mysql", "INFORMATION_SCHEMA", "sys", TaskSchema}, TaskSchema))
 	err := CheckEmpty(t.Context(), nil, []string{"mysql", "shop"})
 	require.ErrorContains(t, err, "the cluster has databases of users: shop")
 	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, failure.NewResult(err, "", false).Reason)

@@ -26,8 +26,11 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &said) && slices.Contains(refusalNumbers(), said.Number)
 }
 
-// refusalNumbers are the numbers of errors about users, passwords and rights.
-func refusalNumbers() []uint16 { return []uint16{1044, 1045, 1142, 1143, 1227, 8121} }
+// refusalNumbers are the numbers of errors about users, passwords and rights, also of a password that
+// has expired and of a user that is locked.
+func refusalNumbers() []uint16 {
+	return []uint16{1044, 1045, 1142, 1143, 1227, 1820, 1862, 3118, 3955, 8121}
+}
 
 // ListDatabases lists the databases.
 func ListDatabases(ctx context.Context, db *sql.DB) (out []string, err error) {
@@ -46,17 +49,18 @@ func ListDatabases(ctx context.Context, db *sql.DB) (out []string, err error) {
 	return out, rows.Err()
 }
 
-// ofUsers leaves out the databases that every TiDB has, and that of TiDB Lightning.
-func ofUsers(all []string) []string {
+// ofUsers leaves out the databases that every TiDB has, and others.
+func ofUsers(all []string, others ...string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
 		name = strings.ToLower(name)
-		return name == TaskSchema || slices.Contains(systemSchemas(), name)
+		return slices.Contains(others, name) || slices.Contains(systemSchemas(), name)
 	})
 }
 
-// CheckEmpty refuses a cluster that has databases of users; test counts if it has tables.
-func CheckEmpty(ctx context.Context, db *sql.DB, all []string) error {
-	found := ofUsers(all)
+// CheckEmpty refuses a cluster that has databases of users, but for others; test counts if it has
+// tables.
+func CheckEmpty(ctx context.Context, db *sql.DB, all []string, others ...string) error {
+	found := ofUsers(all, others...)
 	if slices.Contains(found, testSchema) {
 		tables := 0
 		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test'").Scan(&tables); err != nil {

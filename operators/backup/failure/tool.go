@@ -17,7 +17,7 @@ func OfTool(words string) string {
 		{v1alpha1.ReasonLogGap, `ErrBackupGCSafepointExceeded|ErrRestoreInvalidRange|it has gap between|has been gc`},
 		{v1alpha1.ReasonDatabaseNotEmpty, `ErrRestoreNotFreshCluster|ErrDatabasesAlreadyExisted|ErrTablesAlreadyExisted`},
 		{v1alpha1.ReasonBackupUnreadable, `ErrVersionMismatch|ErrInvalidMetaFile`},
-		{v1alpha1.ReasonLoginRefused, `Error (1044|1045|1142|1143|1227|8121) `},
+		{v1alpha1.ReasonLoginRefused, `Error (1044|1045|1142|1143|1227|1820|1862|3118|3955|8121) `},
 		{v1alpha1.ReasonDatabaseUnreachable, `Error 2003|invalid connection|bad connection|driver: bad|connect: connection refused|i/o timeout`},
 	} {
 		if regexp.MustCompile(c.pattern).MatchString(words) {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -144,6 +146,9 @@ func (c Command) startTask(ctx context.Context, log io.Writer) error {
 	if err := p.ClaimLog(ctx, c.UID); err != nil {
 		return err
 	}
+	if err := p.RemoveUnfinishedStart(ctx); err != nil {
+		return err
+	}
 	return c.runBR(ctx, log, p, "start", "--storage", p.URL())
 }
 
@@ -176,6 +181,13 @@ func (c Command) truncate(ctx context.Context, log io.Writer) error {
 	case m == nil || m.UID != c.UID || !m.Log:
 		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has no log of this LogBackup: nothing is deleted", p.Folder, p.Name())
 	}
+	pod, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read the name of the pod: %w", err)
+	}
+	if err := p.RemoveStaleLock(ctx, pod); err != nil {
+		return err
+	}
 	return c.runTool(ctx, log, append(p.Env(), logToTerminal), []string{"log", "truncate", "--until", c.Log.Truncate, "--yes", "--storage", p.URL()})
 }
 
@@ -201,14 +213,31 @@ func (c Command) fetchTask(ctx context.Context, log io.Writer) (*logTask, error)
 		return nil, err
 	}
 	for i, t := range all {
-		if t.Name == c.Log.Task {
-			return &all[i], nil
+		if t.Name != c.Log.Task {
+			continue
 		}
+		if t.Status == "" {
+			all[i].Status, err = c.fetchStatus(ctx, log)
+		}
+		return &all[i], err
 	}
 	if len(all) > 0 && c.Log.State != result.TaskStopped {
 		return nil, failure.New(v1alpha1.ReasonLogTaskTaken, "the cluster has the task %s already, which writes to %s, and it can have one: stop that one first, or delete this LogBackup", all[0].Name, all[0].Storage)
 	}
 	return nil, nil //nolint:nilnil // none is an answer
+}
+
+// fetchStatus asks for what the task is in words, which BR up to v8.5.0 leaves out of its JSON.
+func (c Command) fetchStatus(ctx context.Context, log io.Writer) (string, error) {
+	var said bytes.Buffer
+	if err := c.runBR(ctx, io.MultiWriter(log, &said), nil, "status"); err != nil {
+		return "", err
+	}
+	found := regexp.MustCompile(`(?m)^ *status:[^A-Z]*(` + taskNormal + `|` + taskPaused + `|` + taskError + `)\b`).FindSubmatch(said.Bytes())
+	if found == nil {
+		return "", errors.New("br log status wrote no status of task " + c.Log.Task)
+	}
+	return string(found[1]), nil
 }
 
 // tasksIn finds the tasks in what br log status --json writes, among lines of its log.

@@ -28,6 +28,8 @@ type brOf struct {
 	tasks []logTask
 	calls []string
 	fails map[string]string
+	// wordy leaves the status out of the JSON, as versions up to v8.5.0 do.
+	wordy bool
 }
 
 func (b *brOf) run(_ context.Context, tool Process) error {
@@ -49,14 +51,30 @@ func (b *brOf) run(_ context.Context, tool Process) error {
 		b.tasks = append(b.tasks, logTask{Name: value("--task-name"), Start: 42, Status: taskNormal, Storage: value("--storage")})
 		b.pd.points = append(b.pd.points, cluster.SafePoint{ServiceID: "br-start", SafePoint: 41})
 	case "pause":
+		if b.tasks[0].Status != taskNormal {
+			return errors.New("the task is paused already")
+		}
 		b.tasks[0].Status = taskPaused
 		b.pd.points = append(b.pd.points, cluster.SafePoint{ServiceID: value("--task-name") + pausePoint, SafePoint: 44})
 	case "resume":
+		if b.tasks[0].Status == taskNormal {
+			return errors.New("the task is active already")
+		}
 		b.tasks[0].Status = taskNormal
 	case "stop":
 		b.tasks = nil
 	case "status":
-		text, err := json.Marshal(b.tasks)
+		if !slices.Contains(tool.Args, "--json") {
+			_, _ = fmt.Fprintf(tool.Out, "● Total 1 Tasks.\n> #1 <\n              name: %s\n            status: ● %s\n             start: 2026-01-02 03:04:05.678 +0000\n", value("--task-name"), b.tasks[0].Status)
+			return nil
+		}
+		told := slices.Clone(b.tasks)
+		for i := range told {
+			if b.wordy {
+				told[i].Status = ""
+			}
+		}
+		text, err := json.Marshal(told)
 		if err != nil {
 			return err
 		}
@@ -101,6 +119,57 @@ func TestBR01ATaskIsBroughtToItsStateAndNothingOfItStaysInPD(t *testing.T) {
 	assert.Equal(t, result.Log{Task: "Stopped"}, do(result.TaskStopped, "status"))
 	assert.Equal(t, others(), br.pd.points)
 	assert.Equal(t, "Running", do(result.TaskRunning, "status", "start", "status").Task, "it goes on in its folder")
+}
+
+// BR locks the folder before it writes what a log begins with, and takes one that is locked for a log.
+func TestBR01AStartThatWasCutOffIsBegunAgain(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		c, _, s := keeping(t)
+		p, err := c.Storage.Open(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, p.ClaimLog(t.Context(), c.UID))
+		lock := filepath.Join(s.dir, "copies", "prod", "monday", "data", "backup.lock")
+		require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday/data/backup.lock", []byte("lock"), nil))
+		if begun {
+			require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday/data/backupmeta", []byte("meta"), nil))
+		}
+		require.NoError(t, p.Blobs.Close())
+		_, err = c.keepLog(t.Context(), io.Discard)
+		require.NoError(t, err)
+		if begun {
+			assert.FileExists(t, lock, "a log that is there goes on")
+			continue
+		}
+		assert.NoFileExists(t, lock)
+	}
+}
+
+// BR up to v8.5.0 has no status in its JSON, and refuses to resume a task that runs.
+func TestBR01TheStateOfATaskIsKnownInOlderVersions(t *testing.T) {
+	c, br, _ := keeping(t)
+	br.wordy = true
+	do := func(state string, calls ...string) {
+		t.Helper()
+		br.calls, c.Log.State = nil, state
+		out, err := c.keepLog(t.Context(), io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, state, out.Log.Task)
+		assert.Equal(t, calls, br.calls)
+	}
+	do(result.TaskRunning, "status", "start", "status", "status")
+	do(result.TaskRunning, "status", "status", "status", "status")
+	do(result.TaskPaused, "status", "status", "pause", "status", "status")
+	do(result.TaskPaused, "status", "status", "status", "status")
+	do(result.TaskRunning, "status", "status", "resume", "status", "status")
+	do(result.TaskStopped, "status", "status", "stop")
+	narrow := func(_ context.Context, tool Process) error {
+		_, err := fmt.Fprint(tool.Out, "name: \npitr_12345678\nstatus: \n\x1b[31m○\x1b[0m\x1b[1m ERROR\x1b[0m\n")
+		return err
+	}
+	c.Start = narrow
+	status, err := c.fetchStatus(t.Context(), io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, taskError, status)
 }
 
 func TestBR01ATaskThatAnErrorPausedIsResumedAndReported(t *testing.T) {

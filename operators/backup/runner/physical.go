@@ -31,7 +31,9 @@ func (c Command) copyStores(ctx context.Context, p *storage.Place, log io.Writer
 	if err != nil {
 		return m, err
 	}
-	args := append([]string{"backup", "full", "--backupts", m.TSO}, c.leadArgs(p, "concurrency")...)
+	// A run is not continued: for that BR would have PD hold data back for 72 minutes when it is
+	// killed, in place of five.
+	args := append([]string{"backup", "full", "--use-checkpoint=false", "--backupts", m.TSO}, c.leadArgs(p, "concurrency")...)
 	err = c.runTool(ctx, log, append(p.Env(), logToTerminal), args)
 	c.Cluster.RemoveLeftovers(ctx, log, func(s cluster.SafePoint) bool { return s.IsHeldByBR() && s.SafePoint == at-1 }, paused)
 	if err != nil {
@@ -49,13 +51,34 @@ func checkVersion(m *storage.Marker, server string) error {
 }
 
 // restoreStores has BR lead the stores, which read the backup.
-func (c Command) restoreStores(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, m *storage.Marker) (result.Result, error) {
-	// Users and passwords are those of the cluster, as after a logical restore.
-	args := append([]string{"restore", "full", "--with-sys-table=false"}, c.leadArgs(p, "tikv-max-restore-concurrency")...)
-	if failed, err := c.leadRestore(ctx, p, db, log, args); err != nil {
+func (c Command) restoreStores(ctx context.Context, p *storage.Place, target target, log io.Writer, m *storage.Marker) (result.Result, error) {
+	args := restoreArgs("full", c.leadArgs(p, threadsFlag(target.version)))
+	if failed, err := c.leadRestore(ctx, p, target.db, log, args); err != nil {
 		return failed, err
 	}
 	return resultOfMarker(m), nil
+}
+
+// target is the database that is restored into, and its version.
+type target struct {
+	db      *sql.DB
+	version string
+}
+
+// threadsFlag is how BR of a version calls the number of threads of a restore.
+func threadsFlag(server string) string {
+	if database.IsOlder(server, "TiDB-v7.6.0") {
+		return "concurrency" // and has no flag of the other name
+	}
+	return "tikv-max-restore-concurrency"
+}
+
+// restoreArgs are the arguments of a restore. Users and passwords are those of the cluster, as after
+// a logical restore: BR takes them from the backup otherwise, that of root too. A run is not
+// continued: BR would leave garbage collection off for that when it fails, and have the next run
+// leave the backup out before a log, also after its databases were dropped.
+func restoreArgs(verb string, more []string) []string {
+	return append([]string{"restore", verb, "--with-sys-table=false", "--use-checkpoint=false"}, more...)
 }
 
 // leadRestore has BR restore, and removes what it leaves in PD. The result is that of a failure.

@@ -119,7 +119,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 			assert.Equal(t, []string{"of-another"}, pd.paused)
 			assert.Equal(t, []string{`balance-leader-scheduler {"delay":0}`}, pd.calls)
 			address := strings.TrimPrefix(command.Cluster.PD, "http://")
-			assert.Equal(t, []string{"backup", "full", "--backupts", "42", "--storage", p.URL(), "--pd", address, "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
+			assert.Equal(t, []string{"backup", "full", "--use-checkpoint=false", "--backupts", "42", "--storage", p.URL(), "--pd", address, "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
 			if c.ends == nil {
 				require.NoError(t, err)
 				assert.Equal(t, storage.Marker{UID: "u", Server: "v8", TSO: "42", Physical: true, Complete: true, Bytes: 5}, m)
@@ -155,6 +155,41 @@ func TestBR01OnlyTablesOfTheSpecAreCopied(t *testing.T) {
 	args := strings.Join(Command{Cluster: cluster.Cluster{PD: "https://pd:2379", TLS: "/tls"}}.leadArgs(p, "threads"), " ")
 	assert.Contains(t, args, "--pd pd:2379")
 	assert.Contains(t, args, "--ca /tls/ca.crt --cert /tls/tls.crt --key /tls/tls.key")
+}
+
+// By default BR replaces users and passwords by those of the backup, that of root too, also before a
+// log; and goes on with a restore to the same moment that has failed, whatever was dropped since.
+func TestBR01ARestoreOfStoresLeavesUsersAndIsNotContinued(t *testing.T) {
+	c := Command{Cluster: cluster.Cluster{PD: "http://pd:2379"}}
+	p := &storage.Place{Storage: storage.Storage{Bucket: "b", Folder: "f"}}
+	l := p.WithFolder("log")
+	assert.Equal(t, []string{"restore", "point", "--with-sys-table=false", "--use-checkpoint=false", "--pd", "pd:2379", "--storage", l.URL(), "--full-backup-storage", p.URL(), "--restored-ts", "7"}, c.pointArgs(p, l, "7"))
+	assert.Equal(t, []string{"restore", "full", "--with-sys-table=false", "--use-checkpoint=false", "--storage", p.URL(), "--pd", "pd:2379"}, restoreArgs("full", c.leadArgs(p, "threads")))
+}
+
+// BR refuses a cluster with the database of TiDB Lightning, and before a log every one that is not
+// empty. That is found out before anything is written, so that the run is tried again.
+func TestBR01WhatBRRefusesIsRefusedBeforeItRuns(t *testing.T) {
+	logical, stores := Command{AllowNonEmpty: true}, Command{AllowNonEmpty: true, Cluster: cluster.Cluster{PD: "http://pd:2379"}}
+	assert.False(t, logical.needsEmpty())
+	assert.False(t, stores.needsEmpty())
+	stores.Log.Folder = "log"
+	assert.True(t, stores.needsEmpty())
+	has := []string{"mysql", database.TaskSchema}
+	require.NoError(t, database.CheckEmpty(t.Context(), nil, has, logical.ignored()...))
+	require.ErrorContains(t, database.CheckEmpty(t.Context(), nil, has, stores.ignored()...), "the cluster has databases of users: lightning_task_info")
+}
+
+// BR before v7.6 refuses to run with the flag that it is called by since.
+func TestBR01TheThreadsOfARestoreAreCalledAsTheVersionDoes(t *testing.T) {
+	for server, flag := range map[string]string{
+		"8.0.11-TiDB-v7.1.0": "concurrency",
+		"8.0.11-TiDB-v7.5.6": "concurrency",
+		"8.0.11-TiDB-v7.6.0": "tikv-max-restore-concurrency",
+		"8.0.11-TiDB-v8.5.7": "tikv-max-restore-concurrency",
+	} {
+		assert.Equal(t, flag, threadsFlag(server), server)
+	}
 }
 
 func TestBR01ABackupIsNotReadByAnOlderVersion(t *testing.T) {

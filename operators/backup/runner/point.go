@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -35,11 +34,15 @@ func (c Command) restorePoint(ctx context.Context, p *storage.Place, db *sql.DB,
 		return result.Result{}, err
 	}
 	to := strconv.FormatUint(until, 10)
-	args := slices.Concat([]string{"restore", "point", "--storage", l.URL(), "--full-backup-storage", p.URL(), "--restored-ts", to}, c.Cluster.Args())
-	if failed, err := c.leadRestore(ctx, p, db, log, args); err != nil {
+	if failed, err := c.leadRestore(ctx, p, db, log, c.pointArgs(p, l, to)); err != nil {
 		return failed, err
 	}
 	return result.Result{Bytes: m.Bytes, TSO: to}, nil
+}
+
+// pointArgs are the arguments of a restore of a backup and of a log, to a time stamp.
+func (c Command) pointArgs(p, l *storage.Place, to string) []string {
+	return restoreArgs("point", append(c.Cluster.Args(), "--storage", l.URL(), "--full-backup-storage", p.URL(), "--restored-ts", to))
 }
 
 // fetchSpan asks BR which time stamps the log has.

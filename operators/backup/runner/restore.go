@@ -61,8 +61,8 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 	if err != nil {
 		return result.Result{}, err
 	}
-	if !c.AllowNonEmpty {
-		if err := database.CheckEmpty(ctx, db, before); err != nil {
+	if c.needsEmpty() {
+		if err := database.CheckEmpty(ctx, db, before, c.ignored()...); err != nil {
 			return result.Result{}, err
 		}
 	}
@@ -73,13 +73,26 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		if c.Log.Folder != "" {
 			return c.restorePoint(ctx, p, db, log, m)
 		}
-		return c.restoreStores(ctx, p, db, log, m)
+		return c.restoreStores(ctx, p, target{db, server}, log, m)
 	}
 	how := loading{password: password, tidy: !slices.Contains(before, database.TaskSchema)}
 	if err := c.loadAll(ctx, p, db, log, how); err != nil {
 		return failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret), errBegun
 	}
 	return resultOfMarker(m), nil
+}
+
+// needsEmpty reports whether a cluster with databases of users is refused. Before a log, BR does so in
+// any case.
+func (c Command) needsEmpty() bool { return !c.AllowNonEmpty || c.Log.Folder != "" }
+
+// ignored are databases that do not count then. TiDB Lightning uses its own again; BR takes it for
+// one of users.
+func (c Command) ignored() []string {
+	if c.Cluster.PD != "" {
+		return nil
+	}
+	return []string{database.TaskSchema}
 }
 
 // loading is how a logical backup is loaded: by which password, and whether what TiDB Lightning makes for

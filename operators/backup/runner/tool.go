@@ -1,15 +1,11 @@
 package runner
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
-	"strings"
 	"syscall"
 	"time"
 
@@ -17,44 +13,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 )
 
-const (
-	// tailBytes is how much of a tool's output is kept to report what it failed of.
-	tailBytes = 8 << 10
-	// stopTimeout is how long a tool has to end after SIGTERM.
-	stopTimeout = 10 * time.Second
-)
-
-// tail keeps the end of what is written to it.
-type tail struct{ text []byte }
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - tailBytes; extra > 0 {
-		t.text = append(t.text[:0], t.text[extra:]...)
-	}
-	return len(p), nil
-}
-
-// lastWords is what the tool says that it failed of, and without that its last words. Behind
-// that may come a stack.
-func (t *tail) lastWords() string {
-	failed := regexp.MustCompile(`(?i)^(dump failed|create dumper failed|.*parse arguments.*failed|parsing arguments.*|tidb lightning encountered error|Error): `)
-	words, said := "", ""
-	for line := range bytes.Lines(t.text) {
-		text := strings.TrimSpace(string(line))
-		if text != "" {
-			words = text
-		}
-		if failed.MatchString(text) {
-			said = text
-		}
-	}
-	return cmp.Or(said, words)
-}
+// stopTimeout is how long a tool has to end after SIGTERM.
+const stopTimeout = 10 * time.Second
 
 // runTool runs a tool to its end. What it says goes to the container's log.
 func (c Command) runTool(ctx context.Context, log io.Writer, env, args []string) error {
-	said := &tail{}
+	said := &failure.Tail{}
 	start := c.Start
 	if start == nil {
 		start = Execute
@@ -64,7 +28,7 @@ func (c Command) runTool(ctx context.Context, log io.Writer, env, args []string)
 		out = append(out, c.meter)
 	}
 	err := start(ctx, Process{Program: c.Tool, Dir: c.Scratch, Args: args, Env: env, Out: io.MultiWriter(out...)})
-	last := said.lastWords()
+	last := said.LastWords()
 	switch {
 	case err == nil:
 		return nil

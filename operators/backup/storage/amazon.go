@@ -85,6 +85,9 @@ func (p *Place) connectWithRole(ctx context.Context) (aws.Config, error) {
 		// The storage is asked later: what goes wrong here is not its fault.
 		_, err = c.Credentials.Retrieve(ctx)
 	}
+	if err == nil && hasAgent() {
+		p.role, err = relayRole(ctx, c.Credentials)
+	}
 	return c, withoutRole(err)
 }
 

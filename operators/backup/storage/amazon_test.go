@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,12 +95,32 @@ func TestBR04ABucketOfAmazonIsReachedByTheRoleOfThePod(t *testing.T) {
 			p, err := look(t.Context(), s.ofRole(t), "u")
 			require.NoError(t, err)
 			assert.Contains(t, objectstore.Files(t, filepath.Join(s.dir, "copies")), "prod/monday/backup.json")
-			assert.Equal(t, []string{"AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true"}, p.Env(), "the tools ask for the role themselves: no keys stand in its way")
+			env := p.Env()
+			if name == "by an agent" { // which the tools of v7.1 and v7.5 do not ask
+				at, found := strings.CutPrefix(env[len(env)-1], "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:")
+				require.True(t, found, env)
+				assert.Equal(t, access+" "+secret, keysAt(t, "http://127.0.0.1:"+at))
+				env = env[:len(env)-1]
+			}
+			assert.Equal(t, []string{"AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true"}, env, "the tools ask for the role themselves: no keys stand in its way")
 			there, err := p.Remove(t.Context(), "u")
 			require.NoError(t, err)
 			assert.True(t, there)
 		})
 	}
+}
+
+// keysAt are those that a tool gets there.
+func keysAt(t *testing.T, at string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	require.NoError(t, err)
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, answer.Body.Close()) }()
+	var keys struct{ AccessKeyID, SecretAccessKey string }
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&keys))
+	return keys.AccessKeyID + " " + keys.SecretAccessKey
 }
 
 func TestBR04TheReasonWhyAPodHasNoRoleIsReported(t *testing.T) {
@@ -147,4 +168,13 @@ func TestBR04TheReasonWhyAPodHasNoRoleIsReported(t *testing.T) {
 			assert.Empty(t, objectstore.Files(t, filepath.Join(s.dir, "copies")))
 		})
 	}
+}
+
+// Servers of others than Amazon tell no region of a bucket, or another one: the tools refuse that
+// unless they are told so.
+func TestBR01ARegionOfAnotherThanAmazonsServersIsTaken(t *testing.T) {
+	p := &Place{Storage: Storage{Bucket: "copies", Region: "gra", Folder: "monday", Endpoint: "https://s3.example.com"}}
+	assert.Equal(t, "s3://copies/monday/data?endpoint=https://s3.example.com&force-path-style=false&provider=ceph&region=gra", unescaped(t, p.URL()))
+	p.Endpoint = ""
+	assert.Equal(t, "s3://copies/monday/data?force-path-style=false&region=gra", p.URL())
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -57,6 +59,56 @@ func (p *Place) ClaimLog(ctx context.Context, uid string) error {
 		return err
 	}
 	return p.Begin(ctx, Marker{UID: uid, Physical: true, Log: true})
+}
+
+// Files that BR writes when it starts a log: first the lock, and then what the log begins with.
+const (
+	logLock = "backup.lock"
+	logMeta = "backupmeta"
+)
+
+// RemoveUnfinishedStart removes the lock of a log that was never started: the run was cut off before
+// it had written what a log begins with. BR takes a folder with a lock for one that has a log, and
+// never starts another there. No task writes to it yet.
+func (p *Place) RemoveUnfinishedStart(ctx context.Context) error {
+	begun, err := p.Blobs.Exists(ctx, path.Join(p.dataFolder(), logMeta))
+	if err != nil || begun {
+		return p.WrapError("look for "+logMeta+" in", err)
+	}
+	return p.delete(ctx, path.Join(p.dataFolder(), logLock))
+}
+
+// truncationLock is the file by which BR keeps two truncations of a log apart.
+const truncationLock = "truncating.lock"
+
+// RemoveStaleLock removes the lock of a truncation that an earlier pod of the same LogBackup was killed
+// in: BR removes its own only when it ends by itself, and refuses every later truncation. Only one
+// such pod is there at a time. A lock of others stays.
+func (p *Place) RemoveStaleLock(ctx context.Context, pod string) error {
+	key := path.Join(p.dataFolder(), truncationLock)
+	text, err := p.Blobs.ReadAll(ctx, key)
+	switch {
+	case codeOf(err) == gcerrors.NotFound:
+		return nil
+	case err != nil:
+		return p.WrapError("read "+key+" in", err)
+	}
+	var lock struct {
+		Host string `json:"locker_host"`
+	}
+	if json.Unmarshal(text, &lock) != nil || seriesOf(lock.Host) == "" || seriesOf(lock.Host) != seriesOf(pod) {
+		return nil // BR says whose it is
+	}
+	return p.delete(ctx, key)
+}
+
+// seriesOf is what the names of the pods of a LogBackup's Jobs have in common: all but the number of the
+// Job and the pod's own suffix.
+func seriesOf(pod string) string {
+	for range 2 {
+		pod = pod[:max(strings.LastIndexByte(pod, '-'), 0)]
+	}
+	return pod
 }
 
 // WithFolder is another folder of the same storage.

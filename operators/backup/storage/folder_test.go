@@ -185,3 +185,27 @@ func TestBR04ARestoreReadsOnlyACompleteBackup(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, int64(7), m.Bytes)
 }
+
+// BR that was killed while it truncated a log leaves its lock, and refuses to truncate until that is gone.
+func TestBR01ATruncationThatWasKilledIsBegunAgain(t *testing.T) {
+	st := Storage{Volume: t.TempDir(), Folder: "pitr"}
+	p, err := st.Open(t.Context())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, p.Blobs.Close()) }()
+	require.NoError(t, p.RemoveStaleLock(t.Context(), "pitr-log-8-abcde"), "without a lock there is nothing to do")
+	for host, stays := range map[string]bool{
+		"pitr-log-7-x2b4k": false, "other-log-7-x2b4k": true, "a-laptop": true, "": true,
+	} {
+		text := `{"locked_at":"2026-01-02T03:04:05Z","locker_host":"` + host + `","locker_pid":7,"hint":"words"}`
+		require.NoError(t, p.Blobs.WriteAll(t.Context(), "pitr/data/truncating.lock", []byte(text), nil))
+		require.NoError(t, p.RemoveStaleLock(t.Context(), "pitr-log-8-abcde"))
+		there, err := p.Blobs.Exists(t.Context(), "pitr/data/truncating.lock")
+		require.NoError(t, err)
+		assert.Equal(t, stays, there, host)
+	}
+	require.NoError(t, p.Blobs.WriteAll(t.Context(), "pitr/data/truncating.lock", []byte(`{"locker_host":"x"}`), nil))
+	require.NoError(t, p.RemoveStaleLock(t.Context(), "y"))
+	there, err := p.Blobs.Exists(t.Context(), "pitr/data/truncating.lock")
+	require.NoError(t, err)
+	assert.True(t, there)
+}

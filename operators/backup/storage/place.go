@@ -23,6 +23,8 @@ type Place struct {
 	access, Secret string
 	// azure is what the tools know Azure's credentials by.
 	azure []string
+	// role is where the tools get the keys of the pod's role, if an agent of the node gives it.
+	role string
 }
 
 func (p *Place) connect(ctx context.Context) (err error) {
@@ -66,6 +68,9 @@ func (p *Place) query() (scheme string, out url.Values) {
 	out = url.Values{"region": {p.Region}, "force-path-style": {strconv.FormatBool(p.PathStyle)}}
 	if p.Endpoint != "" {
 		out.Set("endpoint", p.Endpoint)
+		// Of any but Amazon the tools do not compare the region with what the server tells of
+		// its bucket: many tell none, which is taken for us-east-1.
+		out.Set("provider", "ceph")
 	}
 	return "s3", out
 }
@@ -81,6 +86,9 @@ func (p *Place) Env() []string {
 	out := []string{"AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
 	if p.Credentials != "" { // otherwise the tools find the identity as the program does
 		out = append(out, "AWS_ACCESS_KEY_ID="+p.access, "AWS_SECRET_ACCESS_KEY="+p.Secret)
+	}
+	if p.role != "" {
+		out = append(out, roleAgent+"="+p.role)
 	}
 	if p.CA != "" {
 		// Go reads it in place of the system's file, whichever library asks.
