@@ -212,6 +212,7 @@ func TestBR01OnePhysicalRunOfAClusterGoesOnAtATime(t *testing.T) {
 			}
 			return running != nil
 		}, machine.StretchWait(stage.Timeout), stage.Tick)
+		w.runPod(running.Name + "-backup-1")
 		w.RequireNoWrites(500 * time.Millisecond)
 		for _, b := range all {
 			if b != running && !b.Status.HasEnded() {

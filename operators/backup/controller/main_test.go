@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -106,6 +107,14 @@ func (w *world) hasNoJob(name string) bool {
 	return apierrors.IsNotFound(w.Client.Get(w.Context(), w.Key(name), &batchv1.Job{}))
 }
 
+// runPod plays the controller of Jobs, which has made a Job's pod: one without is told of after a while.
+func (w *world) runPod(name string) {
+	w.Helper()
+	j := w.job(name)
+	j.Status.Active, j.Status.StartTime = 1, ptr.To(metav1.Now())
+	require.NoError(w, w.Client.Status().Update(w.Context(), j))
+}
+
 // end plays the pod of a Job, which leaves a result, and then the controller of Jobs. ago is
 // how long it is over.
 func (w *world) end(name string, r result.Result, ago metav1.Time) {
@@ -118,7 +127,7 @@ func (w *world) end(name string, r result.Result, ago metav1.Time) {
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	w.Create(pod)
 	code, before, after, why := int32(0), batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, batchv1.JobReasonCompletionsReached
-	pod.Status.Phase, j.Status.Succeeded = corev1.PodSucceeded, 1
+	pod.Status.Phase, j.Status.Succeeded, j.Status.Active = corev1.PodSucceeded, 1, 0
 	if r.Reason != "" {
 		code, before, after, why = 1, batchv1.JobFailureTarget, batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded
 		pod.Status.Phase, j.Status.Succeeded, j.Status.Failed = corev1.PodFailed, 0, 1
@@ -128,7 +137,10 @@ func (w *world) end(name string, r result.Result, ago metav1.Time) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container}}
 	pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: string(text)}
 	require.NoError(w, w.Client.Status().Update(w.Context(), pod))
-	j.Status.StartTime, j.Status.UncountedTerminatedPods = &ago, &batchv1.UncountedTerminatedPods{}
+	if j.Status.StartTime == nil {
+		j.Status.StartTime = &ago
+	}
+	j.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
 	for _, kind := range []batchv1.JobConditionType{before, after} {
 		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Reason: why, LastProbeTime: ago, LastTransitionTime: ago})
 	}

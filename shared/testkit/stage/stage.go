@@ -161,7 +161,7 @@ func (s *Stage) Instance(name string) v1alpha1.Instance {
 	return i
 }
 
-// WaitForInstances waits until exactly the named Instances exist.
+// WaitForInstances waits until exactly the named Instances exist, on a busy machine longer.
 func (s *Stage) WaitForInstances(timeout time.Duration, wanted ...string) {
 	s.Helper()
 	require.EventuallyWithT(s, func(c *assert.CollectT) {
@@ -170,7 +170,7 @@ func (s *Stage) WaitForInstances(timeout time.Duration, wanted ...string) {
 			names = append(names, i.Name)
 		}
 		assert.ElementsMatch(c, wanted, names)
-	}, timeout, Tick)
+	}, machine.StretchWait(timeout), Tick)
 }
 
 // Template returns the pod template of an Instance.
