@@ -95,9 +95,12 @@ func countOrphans(s observation.Snapshot, g v1alpha1.Group) int32 {
 // pod is there that Kubernetes could count.
 func countLeftStores(s observation.Snapshot, kind string) map[string]int32 {
 	out := map[string]int32{}
+	if !v1alpha1.LeadsRegions(kind) {
+		return out
+	}
 	for _, store := range s.PD.Stores {
-		pod, _, _ := strings.Cut(store.Address, ".")
-		if v1alpha1.LeadsRegions(kind) && !store.HasLearnersOnly() && store.State != pd.StateUp && store.Regions > 0 && pod != "" && s.Find(pod) == nil {
+		pod := store.PodName()
+		if !store.HasLearnersOnly() && store.State != pd.StateUp && store.Regions > 0 && pod != "" && s.Find(pod) == nil {
 			out[pod[:max(strings.LastIndex(pod, "-"), 0)]]++
 		}
 	}
@@ -154,8 +157,9 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	missed, left := int32(0), countLeftStores(s, g.GroupKind())
 	for _, other := range s.Groups {
 		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
-			there := max(other.GetReplicas(), countMembers(s, other))
-			missed += max(countMembers(s, other)+left[other.GetName()]-there, 0)
+			exist := countMembers(s, other)
+			there := max(other.GetReplicas(), exist)
+			missed += max(exist+left[other.GetName()]-there, 0)
 			members += there
 			delete(left, other.GetName())
 		}

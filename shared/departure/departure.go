@@ -1,10 +1,6 @@
 package departure
 
 import (
-	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/failover"
@@ -53,13 +49,11 @@ func isDataLost(c storestate.State, i *v1alpha1.Instance) bool {
 	if storestate.StoreOf(c, i).Own.IsAllowed() && (c.Snapshot.LostNodes[i.Name] != "" || member.IsVolumeLost(i)) {
 		return true
 	}
-	claims := c.Snapshot.Claims[i.Name]
-	goes := i.Spec.ClaimRetention.WhenDeleted == v1alpha1.DeleteClaim ||
-		slices.ContainsFunc(claims, func(m metav1.ObjectMeta) bool { return m.DeletionTimestamp != nil })
+	goes := i.Spec.ClaimRetention.WhenDeleted == v1alpha1.DeleteClaim || c.Snapshot.IsClaimDeleted(i.Name)
 	if goes && len(i.Spec.VolumeClaimTemplates) > 0 && storestate.RecordedID(i) != "" && storestate.StoreOf(c, i).Own.IsAllowed() {
 		return true
 	}
-	return member.IsClaimLost(i) && storestate.RecordedID(i) != "" && len(claims) < len(i.Spec.VolumeClaimTemplates)
+	return member.IsClaimLost(i) && storestate.RecordedID(i) != "" && len(c.Snapshot.Claims[i.Name]) < len(i.Spec.VolumeClaimTemplates)
 }
 
 // HasLeft reports whether PD has let a member's store go. A PD that lists no store

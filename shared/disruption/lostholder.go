@@ -2,7 +2,6 @@ package disruption
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -58,7 +57,7 @@ func recheckLostHolder(task planner) {
 // again.
 func StopEvictingCalls(view pd.View, held lease.State) (calls []component.Call) {
 	for _, store := range view.Stores {
-		if pod, _, _ := strings.Cut(store.Address, "."); held.NamesInstance(pod) && view.MayEvictLeaders(store.ID) {
+		if pod := store.PodName(); held.NamesInstance(pod) && view.MayEvictLeaders(store.ID) {
 			calls = append(calls, component.Call{Verb: component.StopEvictingLeaders, Target: store.ID, Instance: pod})
 		}
 	}

@@ -94,7 +94,7 @@ func isAnotherLeader(c storestate.State, m storestate.Match) bool {
 		if !canLead(c, m, other) {
 			continue
 		}
-		i := c.Snapshot.Find(storestate.PodName(other))
+		i := c.Snapshot.Find(other.PodName())
 		if i == nil {
 			return true
 		}
@@ -112,7 +112,7 @@ func isAnotherLeader(c storestate.State, m storestate.Match) bool {
 func otherLeaderlessStores(c storestate.State, m storestate.Match) []pd.Store {
 	var out []pd.Store
 	for _, other := range storestate.OtherStores(c, m) {
-		i := c.Snapshot.Find(storestate.PodName(other))
+		i := c.Snapshot.Find(other.PodName())
 		evicts := c.Snapshot.PD.EvictsLeaders(other.ID)
 		switch {
 		case i == nil && evicts, i != nil && evicts && (storestate.MarkOf(i) == "" || storestate.MarkOf(i) == member.Evict):

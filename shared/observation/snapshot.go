@@ -122,6 +122,12 @@ func (s Snapshot) Instance(name string) *v1alpha1.Instance {
 // WithSiblings returns the Instances of the group and its Siblings.
 func (s Snapshot) WithSiblings() []*v1alpha1.Instance { return slices.Concat(s.Instances, s.Siblings) }
 
+// IsClaimDeleted reports whether a claim of an Instance is being deleted: its pod is not stopped with the
+// Instance kept, as the claim would go with it.
+func (s Snapshot) IsClaimDeleted(instance string) bool {
+	return slices.ContainsFunc(s.Claims[instance], func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil })
+}
+
 // Find returns the Instance or Sibling of a name, nil if there is none.
 func (s Snapshot) Find(name string) *v1alpha1.Instance {
 	if own := s.Instance(name); own != nil {

@@ -223,6 +223,12 @@ func (s Store) Equal(t Store) bool {
 		(s.State != StateOffline || s.hasSameLoad(t))
 }
 
+// PodName is the pod that a store's address names.
+func (s Store) PodName() string {
+	name, _, _ := strings.Cut(s.Address, ".")
+	return name
+}
+
 // IsUnreachable reports whether PD does not hear of a store, and does not remove it.
 func (s Store) IsUnreachable() bool { return s.State == StateDisconnected || s.State == StateDown }
 

@@ -135,7 +135,7 @@ func suggestAnother(c storestate.State, left room, level int) string {
 		count[LabelPlaces(&s, labels)[level]]++
 	}
 	for _, s := range ordinaryStores(c, left.after) {
-		i := c.Snapshot.Instance(storestate.PodName(s))
+		i := c.Snapshot.Instance(s.PodName())
 		if i != nil && count[LabelPlaces(&s, labels)[level]] > 1 {
 			return fmt.Sprintf(", or have another Instance removed: kubectl -n %s annotate instance %s %s=true", i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 		}

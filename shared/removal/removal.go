@@ -2,10 +2,8 @@ package removal
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -112,7 +110,7 @@ func awaitOffline(c storestate.State, d component.Disruption, m storestate.Match
 // its Instance goes.
 func removeUnregistered(c storestate.State, d component.Disruption) component.Preparation {
 	i := d.Instance
-	if member.HasStopped(i) || slices.ContainsFunc(c.Snapshot.Claims[i.Name], func(claim metav1.ObjectMeta) bool { return claim.DeletionTimestamp != nil }) {
+	if member.HasStopped(i) || c.Snapshot.IsClaimDeleted(i.Name) {
 		return component.Preparation{Ready: true, Suspend: true}
 	}
 	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonDraining,

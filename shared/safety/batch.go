@@ -221,7 +221,7 @@ func enoughZones(c storestate.State, labels []string, isolation string, stopped 
 	for _, s := range tikvStores(c) {
 		for _, key := range []string{c.RestartTogether, isolation} {
 			if placement.LabelOf(s, key) == "" {
-				return verdict.Refusef("store %s (%s) has no label %s: it comes from a label of its node, or %s store label %s %s=VALUE", s.ID, storestate.PodName(s), key, storestate.PDCtl(c.Group), s.ID, key)
+				return verdict.Refusef("store %s (%s) has no label %s: it comes from a label of its node, or %s store label %s %s=VALUE", s.ID, s.PodName(), key, storestate.PDCtl(c.Group), s.ID, key)
 			}
 		}
 		if (s.State == pd.StateUp || stopped[s.ID]) && !placement.IsKeptEmpty(c, s) {

@@ -81,7 +81,7 @@ func storeWorks(c storestate.State, other pd.Store, than member.PodState, inform
 	if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed {
 		return verdict.Allow()
 	}
-	name := storestate.PodName(other)
+	name := other.PodName()
 	switch suspended := storestate.DescribeSuspension(c, other); {
 	case storestate.IsAbandoned(c.Snapshot, other):
 		return verdict.Refuse(storestate.DescribeLeftBehind(c.Snapshot, other))
@@ -99,7 +99,7 @@ func storeWorks(c storestate.State, other pd.Store, than member.PodState, inform
 // stopped. Of members that stand no better than each
 // other either may be restarted: what is pending may be what makes them ready.
 func storeStaysUp(c storestate.State, store pd.Store, than member.PodState) verdict.Verdict {
-	name := storestate.PodName(store)
+	name := store.PodName()
 	other := c.Snapshot.Find(name)
 	switch {
 	case other == nil:

@@ -24,7 +24,7 @@ func IsAbandoned(s observation.Snapshot, store pd.Store) bool {
 	if !store.IsUnreachable() {
 		return false
 	}
-	name := PodName(store)
+	name := store.PodName()
 	return s.Lease.Holder.Instance != name && s.Find(name) == nil
 }
 
@@ -38,7 +38,7 @@ func IsAnnotated(c State, name string) bool {
 // DescribeSuspension says that a member's group is suspended, and how to resume it; empty if it
 // is not.
 func DescribeSuspension(c State, store pd.Store) string {
-	i := c.Snapshot.Find(PodName(store))
+	i := c.Snapshot.Find(store.PodName())
 	if i == nil {
 		return ""
 	}
@@ -52,7 +52,7 @@ func DescribeSuspension(c State, store pd.Store) string {
 
 // GroupNameOf is what the group of a store was called, by its pod.
 func GroupNameOf(store pd.Store) string {
-	pod := PodName(store)
+	pod := store.PodName()
 	if at := strings.LastIndex(pod, "-"); at > 0 {
 		return pod[:at]
 	}
@@ -68,7 +68,7 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	}
 	var dead []pd.Store
 	for _, store := range s.PD.UnreachableStores() {
-		if i := s.Find(PodName(store)); i == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+		if i := s.Find(store.PodName()); i == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
 			dead = append(dead, store)
 		}
 	}
@@ -77,7 +77,7 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	}
 	var named []string
 	for _, store := range dead[:min(len(dead), 3)] {
-		named = append(named, fmt.Sprintf("%s (%s)", store.ID, PodName(store)))
+		named = append(named, fmt.Sprintf("%s (%s)", store.ID, store.PodName()))
 	}
 	if more := len(dead) - len(named); more > 0 {
 		named = append(named, fmt.Sprintf("%d more", more))
@@ -85,11 +85,11 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	say := "regions have lost their majority and do not serve: these stores have them and do not run: " + strings.Join(named, ", ") + ": "
 	if at := slices.IndexFunc(dead, func(store pd.Store) bool { return IsAbandoned(s, store) }); at >= 0 {
 		if why := describeMissingInstance(s, dead[at]); why != "" {
-			return say + PodName(dead[at]) + ": " + why
+			return say + dead[at].PodName() + ": " + why
 		}
 		return say + fmt.Sprintf("their group is gone: recreate group %s, which takes over its claims", GroupNameOf(dead[at]))
 	}
-	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), PodName(dead[0]))
+	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), dead[0].PodName())
 }
 
 // WaitForMajority waits while regions are without a majority: nothing that depends on them
@@ -107,7 +107,7 @@ const outageDeadline = time.Minute
 
 // DescribeLeftBehind names an abandoned store and what a user may do.
 func DescribeLeftBehind(s observation.Snapshot, store pd.Store) string {
-	name := fmt.Sprintf("store %s (%s) does not run", store.ID, PodName(store))
+	name := fmt.Sprintf("store %s (%s) does not run", store.ID, store.PodName())
 	if why := describeMissingInstance(s, store); why != "" {
 		return name + " and " + why
 	}

@@ -1,18 +1,9 @@
 package storestate
 
 import (
-	"strings"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/member"
-	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
-
-// PodName is the pod that a store's address names.
-func PodName(s pd.Store) string {
-	name, _, _ := strings.Cut(s.Address, ".")
-	return name
-}
 
 // MarkOf returns what the planner is doing to a member, by its annotation on the Instance.
 func MarkOf(i *v1alpha1.Instance) member.Verb {

@@ -23,13 +23,7 @@ func systemSchemas() []string {
 // IsRefusal reports whether the server has said no to a user.
 func IsRefusal(err error) bool {
 	var said *mysql.MySQLError
-	return errors.As(err, &said) && slices.Contains(refusalNumbers(), said.Number)
-}
-
-// refusalNumbers are the numbers of errors about users, passwords and rights, also of a password that
-// has expired and of a user that is locked.
-func refusalNumbers() []uint16 {
-	return []uint16{1044, 1045, 1142, 1143, 1227, 1820, 1862, 3118, 3955, 8121}
+	return errors.As(err, &said) && slices.Contains(failure.RefusalNumbers(), said.Number)
 }
 
 // ListDatabases lists the databases.

@@ -62,7 +62,7 @@ func discardMember(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snaps
 	rebuilt := r.Phase == v1alpha1.RecoveryRetiring && IsAlone(g, s.PD, r.Survivor.Name)
 	// That it has left is said first, and done when everybody can see it: its
 	// claims are marked for it.
-	goes := r.Phase != v1alpha1.RecoveryStopping || slices.ContainsFunc(s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil })
+	goes := r.Phase != v1alpha1.RecoveryStopping || s.IsClaimDeleted(i.Name)
 	plan.Drained[i.Name] = deleted && goes || rebuilt
 	switch {
 	case said && deleted:

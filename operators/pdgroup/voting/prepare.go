@@ -2,11 +2,9 @@ package voting
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
@@ -66,7 +64,7 @@ func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 // without it. A pod whose claim is being deleted does not stop before its Instance goes.
 func (v Voters) removeUnjoined(d component.Disruption) component.Preparation {
 	i := d.Instance
-	if member.HasStopped(i) || slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil }) {
+	if member.HasStopped(i) || v.s.IsClaimDeleted(i.Name) {
 		return component.Preparation{Ready: true, Suspend: true}
 	}
 	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", membership.LookAgain, v1alpha1.ReasonDraining,
