@@ -232,11 +232,14 @@ func (p *Poller) reusableView(w *watch, kicked bool) *View {
 	return &view
 }
 
-// hasFailed reports whether the last poll of a PD failed.
+// longPoll is how long a poll takes of which others are not to wait for the end.
+const longPoll = 2 * time.Second
+
+// hasFailed reports whether the last poll of a PD failed, or took long.
 func (p *Poller) hasFailed(w *watch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.late > 0 || w.view.Err != nil
+	return w.late > 0 || w.slow || w.view.Err != nil
 }
 
 // poll is what came of one question to a PD, and the answer.
@@ -263,7 +266,7 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 		p.mu.Unlock()
 		return out
 	}
-	w.answered = question
+	w.answered, w.slow = question, time.Since(begin) > longPoll
 	out.Moving = w.isMoving()
 	if out.Late = w.toleratesLateAnswer(out.view, p.timing.Late); out.Late {
 		p.mu.Unlock()

@@ -43,6 +43,9 @@ func (f *fake) View(ctx context.Context) (pd.View, error) {
 	f.polls = append(f.polls, time.Since(f.begin))
 	view, hang, late := f.view, f.hang, f.late
 	f.mu.Unlock()
+	// The client gives a PD that says nothing up sooner than the poll ends.
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
 	if f.running != nil {
 		f.running.begin()
 		defer f.running.end()
@@ -330,6 +333,33 @@ func TestConcurrentPollsAreLimited(t *testing.T) {
 		before := time.Now()
 		require.NoError(t, b.Ask(t.Context(), name("pd-", 0)).Err)
 		assert.Equal(t, 1900*time.Millisecond, time.Since(before), "who is about to act does not wait")
+	})
+}
+
+// PD waits for members that do not answer, three seconds for each.
+func TestPDsThatWaitForTheirMembersDelayNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		const all = 60
+		for at := range all {
+			b.fakes[name("slow", at)] = &fake{begin: time.Now(), late: 3 * time.Second}
+			b.fakes[name("well", at)] = &fake{begin: time.Now()}
+		}
+		for at := range all {
+			b.Watch(name("slow", at), true)
+			b.Watch(name("well", at), false)
+		}
+		pass(30 * time.Second)
+		for at := range all {
+			b.fakes[name("well", at)].take()
+		}
+		pass(60 * time.Second)
+		for at := range all {
+			assert.Len(t, b.fakes[name("well", at)].take(), 6)
+			v, _ := b.View(name("slow", at))
+			require.NoError(t, v.Err)
+		}
 	})
 }
 

@@ -21,9 +21,10 @@ type watch struct {
 	set    time.Time // when the settings in view were asked for
 	outage outage
 
-	asked    int // polls begun
-	answered int // the last poll that was answered, or was late
-	late     int // polls in a row that were not answered in time
+	asked    int  // polls begun
+	answered int  // the last poll that was answered, or was late
+	late     int  // polls in a row that were not answered in time
+	slow     bool // the last poll took long
 }
 
 func newWatch(pd types.NamespacedName) *watch {

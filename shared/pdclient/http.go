@@ -28,6 +28,10 @@ import (
 // caller is how the operators name themselves towards PD.
 const caller = "tidb-groups"
 
+// answerDeadline is how long PD has for what it knows itself. Its members it asks one after the
+// other, and waits three seconds for each that does not answer: that ends with the View only.
+const answerDeadline = 2 * time.Second
+
 // The calls, as errors and metrics name them.
 const (
 	callMembers        = "members"
@@ -197,21 +201,33 @@ func (c *httpClient) fetchView(ctx context.Context, before *pd.View) (pd.View, e
 
 // askState asks for what changes by itself.
 func (c *httpClient) askState(ctx context.Context, view *pd.View) error {
-	var (
-		members pdanswer.Members
-		health  pdanswer.Health
-		stores  pdanswer.Stores
-	)
-	if err := fetchAnswer(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
-		return err
-	}
-	if err := pdanswer.AddMembers(view, callMembers, members); err != nil {
+	var health pdanswer.Health
+	if err := c.askMembers(ctx, view); err != nil {
 		return err
 	}
 	if err := fetchAnswer(ctx, c, callHealth, &health, pdhttp.Client.GetHealthStatus); err != nil {
 		return err
 	}
 	pdanswer.AddHealth(view, health)
+	return c.askStores(ctx, view)
+}
+
+// askMembers asks which members there are, and who leads.
+func (c *httpClient) askMembers(ctx context.Context, view *pd.View) error {
+	ctx, cancel := context.WithTimeout(ctx, answerDeadline)
+	defer cancel()
+	var members pdanswer.Members
+	if err := fetchAnswer(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
+		return err
+	}
+	return pdanswer.AddMembers(view, callMembers, members)
+}
+
+// askStores asks for the stores, of which there are none before one has registered.
+func (c *httpClient) askStores(ctx context.Context, view *pd.View) error {
+	ctx, cancel := context.WithTimeout(ctx, answerDeadline)
+	defer cancel()
+	var stores pdanswer.Stores
 	err := fetchAnswer(ctx, c, callStores, &stores, pdhttp.Client.GetStores)
 	switch {
 	case err == nil:
@@ -224,6 +240,8 @@ func (c *httpClient) askState(ctx context.Context, view *pd.View) error {
 
 // askSettings asks for what people and operators set.
 func (c *httpClient) askSettings(ctx context.Context, view *pd.View) error {
+	ctx, cancel := context.WithTimeout(ctx, answerDeadline)
+	defer cancel()
 	var replicate pdanswer.Replicate
 	if err := fetchAnswer(ctx, c, callReplicate, &replicate, pdhttp.Client.GetReplicateConfig); err != nil {
 		return err

@@ -4,7 +4,8 @@ import "time"
 
 // Timing says how often a PD is polled.
 type Timing struct {
-	// Deadline of one poll.
+	// Deadline of one poll, in which PD waits for members that do not answer: three seconds for
+	// each. A PD that says nothing is given up sooner, by the client.
 	Deadline time.Duration
 	// Spacing is the least time between the beginnings of two polls.
 	Spacing time.Duration
@@ -32,8 +33,8 @@ type Timing struct {
 	// and how many of all others, each in the order in which they are due: of hundreds each is
 	// asked less often. A caller about to act (Ask) does not wait.
 	PerSecond int
-	// AtOnce is how many polls of PDs that failed last time go on at the same time in a
-	// process, and how many of all others. Its Deadline begins when a poll does. One that is about
+	// AtOnce is how many polls of PDs that failed last time, or took long, go on at the same
+	// time in a process, and how many of all others. Its Deadline begins when a poll does. One that is about
 	// to act (Ask) does not wait.
 	AtOnce int
 	// Handover is after how long a poll that met no leader asks once more. A leader
@@ -47,7 +48,7 @@ type Timing struct {
 // condition can report it within 5 s.
 func DefaultTiming() Timing {
 	return Timing{
-		Deadline: 2 * time.Second,
+		Deadline: 11 * time.Second, // of seven members three may be dead
 		Spacing:  100 * time.Millisecond,
 		Steady:   10 * time.Second,
 		Settings: 45 * time.Second,
