@@ -19,7 +19,7 @@ const (
 	maxAnswer = 16 << 20
 	// maxQuote bounds what is quoted of a refusal.
 	maxQuote = 200
-	// perCall bounds one call.
+	// perCall bounds one call, unless BoundCalls says otherwise.
 	perCall = 3 * time.Second
 )
 
@@ -42,6 +42,14 @@ func NewPD(url string, secured TLS) PD {
 	return PD{url: strings.TrimSuffix(url, "/"), client: client, problem: err}
 }
 
+// BoundCalls returns the PD with another bound of a call.
+func (p PD) BoundCalls(bound time.Duration) PD {
+	client := *p.client
+	client.Timeout = bound
+	p.client = &client
+	return p
+}
+
 // Refusal is an answer of PD other than 200.
 type Refusal struct {
 	Status int
@@ -56,7 +64,7 @@ func IsNotFound(err error) bool {
 	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
 }
 
-// Call makes one call, within three seconds: body is sent as JSON if it is not nil, and the
+// Call makes one call, within three seconds by default: body is sent as JSON if it is not nil, and the
 // answer is read into into if that is not nil. The error is a *Refusal if PD answered.
 func (p PD) Call(ctx context.Context, method, path string, body, into any) (err error) {
 	if p.problem != nil {

@@ -19,6 +19,9 @@ const (
 	// again is after how many looks another member is asked to lead, five seconds by
 	// default: PD answers before another one leads, which takes up to three.
 	again = 50
+	// healthTimeout is how long it may take to ask which members are healthy: the leader waits
+	// three seconds for each that does not answer, and of seven three may be dead.
+	healthTimeout = 10 * time.Second
 )
 
 // Job is what is done for one member.
@@ -110,7 +113,7 @@ func (s server) healthyMembers(ctx context.Context) ([]string, error) {
 		Name    string `json:"name"`
 		Healthy bool   `json:"health"`
 	}
-	if err := s.Call(ctx, http.MethodGet, "/pd/api/v1/health", nil, &answer); err != nil {
+	if err := s.BoundCalls(healthTimeout).Call(ctx, http.MethodGet, "/pd/api/v1/health", nil, &answer); err != nil {
 		return nil, fmt.Errorf("ask which members are healthy: %w", err)
 	}
 	var out []string

@@ -23,6 +23,7 @@ type fakePD struct {
 	unhealthy map[string]bool // members that do not answer the leader
 	deaf      map[string]bool // members that never come to lead
 	pending   string          // who leads from the next look on
+	slow      time.Duration   // how long it takes to ask all members
 	asked     []string        // who was asked to lead
 }
 
@@ -44,6 +45,11 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			p.leader = p.pending
 		}
 	case r.URL.Path == "/pd/api/v1/health":
+		select {
+		case <-time.After(p.slow):
+		case <-r.Context().Done():
+			return
+		}
 		var all []map[string]any
 		for _, name := range []string{"b-0", "b-1", "b-2"} {
 			all = append(all, map[string]any{"name": name, "health": !p.unhealthy[name]})
@@ -75,6 +81,16 @@ func TestAHealthyMemberIsAskedToLead(t *testing.T) {
 	pd.unhealthy["b-1"] = true
 	require.NoError(t, job.Stop(t.Context()))
 	assert.Equal(t, []string{"b-2"}, pd.asked)
+}
+
+// The leader waits three seconds for each member that a dead node keeps from answering.
+func TestTheLeaderHandsOverWhileAnotherMemberDoesNotAnswer(t *testing.T) {
+	pd, job := stage(t)
+	pd.slow, pd.unhealthy["b-1"] = 3100*time.Millisecond, true
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	require.NoError(t, job.Stop(ctx))
+	assert.Equal(t, "b-2", pd.leader)
 }
 
 func TestTheNextMemberIsAskedWhenTheFirstDoesNotBecomeLeader(t *testing.T) {
