@@ -100,7 +100,7 @@ type Store struct {
 	Regions int
 	// LowSpace says that less than a fifth of the store's disk was free when PD last
 	// heard of it: PD gives such a store no regions (schedule.low-space-ratio of PD,
-	// 0.8 unless a user changes it).
+	// 0.8 unless a user changes it). A store with few regions may have less.
 	LowSpace bool
 }
 

@@ -78,22 +78,27 @@ type brokenPipe struct{}
 
 func (brokenPipe) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// PD gives no regions to a store with less than a fifth of its disk free. Of what
-// cannot be read nothing is said, so that no store is taken for full by mistake.
+// PD gives no regions to a store with less than a fifth of its disk free, unless it has few
+// and 8 GiB are free, as on a disk that others fill. Of what cannot be read nothing is said, so
+// that no store is taken for full by mistake.
 func TestADiskIsFullWithLessThanAFifthFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		capacity, available string
+		regions             int
 		full                bool
 	}{
-		"a fifth is free":          {"100GiB", "20GiB", false},
-		"less than a fifth":        {"100GiB", "19.9GiB", true},
-		"nothing":                  {"1TiB", "0B", true},
-		"sizes of other units":     {"1TiB", "300GiB", false},
-		"a disk without a size":    {"0B", "0B", false},
-		"a size that is not there": {"", "", false},
-		"free space of no size":    {"100GiB", "little", false},
+		"a fifth is free":                      {"100GiB", "20GiB", 100, false},
+		"less than a fifth":                    {"100GiB", "19.9GiB", 100, true},
+		"nothing":                              {"1TiB", "0B", 100, true},
+		"sizes of other units":                 {"1TiB", "300GiB", 100, false},
+		"a disk without a size":                {"0B", "0B", 100, false},
+		"a size that is not there":             {"", "", 100, false},
+		"free space of no size":                {"100GiB", "little", 100, false},
+		"less than a fifth, with few regions":  {"1TiB", "150GiB", 99, false},
+		"little, with few regions":             {"100GiB", "8GiB", 99, true},
+		"as much, with few regions, but a bit": {"100GiB", "8.1GiB", 99, false},
 	} {
-		assert.Equal(t, c.full, hasLowSpace(c.capacity, c.available), name)
+		assert.Equal(t, c.full, hasLowSpace(c.capacity, c.available, c.regions), name)
 	}
 }
 

@@ -78,20 +78,27 @@ func AddStores(v *pd.View, answer Stores) {
 			// alive, even if PD has forgotten when it last heard of it.
 			Started: s.Store.NodeState > 0 || s.Store.LastHeartbeat > 0 || s.Status.LastHeartbeat.Unix() > 0,
 			Leaders: s.Status.Leaders, Regions: s.Status.Regions,
-			LowSpace: hasLowSpace(s.Status.Capacity, s.Status.Available),
+			LowSpace: hasLowSpace(s.Status.Capacity, s.Status.Available, s.Status.Regions),
 		})
 	}
 }
 
-// lowSpaceRatio is how full a store's disk may be for PD to give it regions:
-// schedule.low-space-ratio, by default.
-const lowSpaceRatio = 0.8
+const (
+	// lowSpaceRatio is how full a store's disk may be for PD to give it regions:
+	// schedule.low-space-ratio, by default.
+	lowSpaceRatio = 0.8
+	// With fewer regions than fewRegions a store with more than enoughSpace is never full (in
+	// PD's sources pkg/core.StoreInfo.IsLowSpace).
+	fewRegions  = 100
+	enoughSpace = 8 << 30
+)
 
 // hasLowSpace reports whether PD takes a store's disk for full. Of a size that cannot be
 // read nothing is said.
-func hasLowSpace(capacity, available string) bool {
+func hasLowSpace(capacity, available string, regions int) bool {
 	whole, free := bytesOf(capacity), bytesOf(available)
-	return whole > 0 && free >= 0 && free < whole*(1-lowSpaceRatio)
+	isSpared := regions < fewRegions && free > enoughSpace
+	return whole > 0 && free >= 0 && free < whole*(1-lowSpaceRatio) && !isSpared
 }
 
 // bytesOf reads a size as PD writes it, such as 1.5GiB or 0B; negative if it is none.
