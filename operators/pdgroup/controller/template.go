@@ -136,6 +136,19 @@ func tooManyNames(g *v1alpha1.PDGroup) []string {
 	return []string{fmt.Sprintf("spec.tls.allowedCommonNames: PD %s takes one name, and has %d: leave one", g.Spec.Version, len(v1alpha1.CommonNames(g)))}
 }
 
+// refuseStrictLabels refuses replication.strictly-match-label: PD then registers no store without
+// its labels, and the operators set them when it has registered. It is empty if that is off.
+func refuseStrictLabels(g *v1alpha1.PDGroup) []string {
+	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
+	if err != nil {
+		return nil // renderConfig says so
+	}
+	if table, ok := user["replication"].(map[string]any); ok && table["strictly-match-label"] == true {
+		return []string{"spec.config: replication.strictly-match-label: stores get their labels when they have registered, and PD would register none without: set it to false"}
+	}
+	return nil
+}
+
 // renderConfig renders pd.toml: the user's, and the token that keeps the members of
 // different groups from ever bootstrapping one cluster together.
 func renderConfig(g *v1alpha1.PDGroup) (map[string]string, []string) {
@@ -151,5 +164,5 @@ func renderConfig(g *v1alpha1.PDGroup) (map[string]string, []string) {
 		slices.Sort(owned)
 	}
 	files, problems := tomlconfig.File(persisted.File, g.Spec.Config, owned, own)
-	return files, append(problems, tooManyNames(g)...)
+	return files, slices.Concat(problems, tooManyNames(g), refuseStrictLabels(g))
 }

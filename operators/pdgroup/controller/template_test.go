@@ -113,6 +113,23 @@ func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	}
 }
 
+// A store gets its labels when it has registered, and PD refuses to register one without.
+func TestStrictLabelsAreRefused(t *testing.T) {
+	for config, refused := range map[string]bool{
+		"[replication]\nstrictly-match-label = true\n":  true,
+		"[replication]\nstrictly-match-label = false\n": false,
+		"replication.strictly-match-label = true\n":     true,
+	} {
+		_, _, problems := buildTemplate(stored(configured(config)), "")
+		if !refused {
+			assert.Empty(t, problems, config)
+			continue
+		}
+		require.Len(t, problems, 1, config)
+		assert.Contains(t, problems[0], "spec.config: replication.strictly-match-label")
+	}
+}
+
 func TestAllProblemsOfASpecAreReportedTogether(t *testing.T) {
 	_, _, problems := buildTemplate(stored(func(g *v1alpha1.PDGroup) {
 		g.Spec.Config = `name = "x"`
