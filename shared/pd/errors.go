@@ -19,11 +19,11 @@ var ErrNotBootstrapped = errors.New("no store has registered with PD yet")
 // lasts, the quorum is lost. PD's own health and ready calls do not tell.
 var ErrNoLeader = errors.New("PD has no leader")
 
-// noLeader returns how PD spells ErrNoLeader: v8.5 says the first; members of a newer one
-// that have not led the second; and a member asked on behalf of another the third,
-// while the leader changes.
+// noLeader returns how PD spells ErrNoLeader: ErrRedirect, ErrRedirectNoLeader and
+// ErrRedirectToNotLeader of v8.5 begin with the first; older members that know of none say the
+// second, and those asked on behalf of another the third, while the leader changes.
 func noLeader() []string {
-	return []string{"[PD:apiutil:ErrRedirect]", "no leader", "redirect to not leader"}
+	return []string{"[PD:apiutil:ErrRedirect", "no leader", "redirect to not leader"}
 }
 
 // notBootstrapped is how PD spells ErrNotBootstrapped.

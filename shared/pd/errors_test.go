@@ -20,6 +20,8 @@ func TestEverySpellingOfNoLeaderIsKnown(t *testing.T) {
 		{Call: "members", Status: 500, Body: "[PD:apiutil:ErrRedirect]redirect failed"},
 		{Call: "members", Status: 503, Body: "no leader"},
 		{Call: "rules", Status: 500, Body: "redirect to not leader"},
+		{Call: "rules", Status: 500, Body: "[PD:apiutil:ErrRedirectToNotLeader]redirect to not leader"},
+		{Call: "members", Status: 503, Body: "[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader"},
 	} {
 		assert.ErrorIs(t, &answer, pd.ErrNoLeader)
 	}

@@ -217,7 +217,10 @@ func (c *httpClient) askMembers(ctx context.Context, view *pd.View) error {
 	ctx, cancel := context.WithTimeout(ctx, answerDeadline)
 	defer cancel()
 	var members pdanswer.Members
-	if err := fetchAnswer(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
+	err := c.callLed(ctx, callMembers, func(ctx context.Context) error {
+		return fetchAnswer(ctx, c, callMembers, &members, pdhttp.Client.GetMembers)
+	})
+	if err != nil {
 		return err
 	}
 	return pdanswer.AddMembers(view, callMembers, members)

@@ -2,6 +2,7 @@ package pdclient_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -43,6 +44,29 @@ func TestPDIsKnownWhileItWaitsForMembersThatDoNotAnswer(t *testing.T) {
 	view := poller.Ask(t.Context(), basic)
 	require.NoError(t, view.Err)
 	assert.NotEmpty(t, view.Leader)
+}
+
+// PD of v8.5 waits three seconds for a leader before it says that there is none (in PD's sources
+// pkg/utils/apiutil/serverapi.redirector.waitForLeader); it tells at once who leads by what it knows.
+func TestAPDThatWaitsForALeaderHasNone(t *testing.T) {
+	t.Parallel()
+	for leader, lacks := range map[string]bool{"null": true, `{"name": "pd-0", "member_id": 7}`: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/pd/api/v1/leader" && r.Header.Get("PD-Allow-follower-handle") != "" {
+				_, _ = io.WriteString(w, leader)
+				return
+			}
+			select {
+			case <-time.After(3 * time.Second):
+				http.Error(w, "[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader", http.StatusServiceUnavailable)
+			case <-r.Context().Done():
+			}
+		}))
+		t.Cleanup(server.Close)
+		_, err := dial(t, server.URL).View(within(t, 20*time.Second))
+		assert.Equal(t, lacks, errors.Is(err, pd.ErrNoLeader), "%v", err)
+		assert.Equal(t, !lacks, errors.Is(err, context.DeadlineExceeded), "%v", err)
+	}
 }
 
 func TestAPDThatSaysNothingIsNamedWithinTwoSeconds(t *testing.T) {

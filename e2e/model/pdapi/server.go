@@ -50,7 +50,7 @@ const (
 
 const (
 	redirectFailed      = "[PD:apiutil:ErrRedirect]redirect failed"
-	redirectToNotLeader = "redirect to not leader"
+	redirectToNotLeader = "[PD:apiutil:ErrRedirectToNotLeader]redirect to not leader"
 )
 
 // Handler returns the handler of all paths below /pd.
