@@ -240,14 +240,14 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, configDeadline)
+	limited, cancel := context.WithTimeout(ctx, configDeadline)
 	defer cancel()
 	answers := map[string]error{}
 	for rest := missing; len(rest) > 0; {
 		var refused []persisted.MissingItem
 		for _, l := range rest {
 			var no *pd.Refused
-			switch err := c.SetConfig(ctx, map[string]any{l.Key: l.Send}); {
+			switch err := c.SetConfig(limited, map[string]any{l.Key: l.Send}); {
 			case errors.As(err, &no):
 				answers[l.Key] = err
 				refused = append(refused, l)
