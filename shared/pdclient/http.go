@@ -133,7 +133,7 @@ func openDialer(urlTemplate string, registry prometheus.Registerer, options ...D
 	return NewDialer(urlTemplate, append(options, WithMetrics(metrics))...), nil
 }
 
-// httpClient is a Client on PD's HTTP API. It has no goroutines of its own.
+// httpClient is a Client on PD's HTTP API. None of its goroutines outlives a call.
 type httpClient struct {
 	url       string
 	http      *http.Client

@@ -7,7 +7,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,7 +17,7 @@ import (
 var _ model.Members = (*Server)(nil)
 
 // pingTimeout is how long a member may take to say that it is there.
-const pingTimeout = time.Second
+const pingTimeout = 3 * time.Second
 
 // ClusterID implements model.Members.
 func (s *Server) ClusterID() uint64 {
@@ -149,21 +148,13 @@ func (s *Server) setPriority(prefix, key, value string) {
 	s.priority[id] = n
 }
 
-// Healthy implements model.Members: it asks every member whether it is there,
-// and says nothing about quorum.
+// Healthy implements model.Members: as the real one it asks one member after the other whether it
+// is there, and says nothing about quorum.
 func (s *Server) Healthy(ctx context.Context, members []model.Member) map[uint64]bool {
-	var mu sync.Mutex
-	var all sync.WaitGroup
 	out := map[uint64]bool{}
 	for _, m := range members {
-		all.Go(func() {
-			ok := m.ID == uint64(s.etcd.Server.MemberID()) || s.answersPing(ctx, m)
-			mu.Lock()
-			defer mu.Unlock()
-			out[m.ID] = ok
-		})
+		out[m.ID] = m.ID == uint64(s.etcd.Server.MemberID()) || s.answersPing(ctx, m)
 	}
-	all.Wait()
 	return out
 }
 
