@@ -59,7 +59,7 @@ func (r *steps) updateServers(ctx context.Context, g *v1alpha1.TiDBGroup, s snap
 		})
 	}
 	r.recordUpgradeEvents(g, p)
-	r.orders.Owe(client.ObjectKeyFromObject(g), r.owedOrder(g, s, p))
+	r.orders.Owe(client.ObjectKeyFromObject(g), r.findOwedOrder(g, s, p))
 	if p.Registered != nil {
 		r.collector.Collect(r.life, registry.Group{
 			Name: client.ObjectKeyFromObject(g), PD: types.NamespacedName{Namespace: g.Namespace, Name: g.PDGroupName()}, Members: p.Registered,
@@ -129,9 +129,9 @@ func (r *steps) sendOrder(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot
 	return step.Done()
 }
 
-// owedOrder is what TiDB is to be told if the group is deleted now: it holds DDL back until it
+// findOwedOrder is what TiDB is to be told if the group is deleted now: it holds DDL back until it
 // is told that the upgrade is over. Nil for nothing; another group that is upgrading tells it.
-func (r *steps) owedOrder(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) *statusport.Order {
+func (r *steps) findOwedOrder(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) *statusport.Order {
 	if g.Status.Upgrade == nil || p.Upgrade == nil || upgrade.FindOngoing(s.Groups, s.Siblings, g.Name) != "" {
 		return nil
 	}
