@@ -59,7 +59,8 @@ const (
 	// what from: it stays as it is until that part of the spec changes.
 	AnnotationRendering = LabelPrefix + "rendering"
 	// AnnotationApplied holds the hash of what an operator last applied, so
-	// that a write that would change nothing is not sent.
+	// that a write that would change nothing is not sent. On a claim it is what the claim
+	// was made to ask for, whatever a webhook has made of that.
 	AnnotationApplied = LabelPrefix + "applied"
 	// AnnotationRetired marks a claim whose member has left its cluster for
 	// good. Such a claim is never mounted again; its slot is skipped while it

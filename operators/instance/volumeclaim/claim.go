@@ -1,6 +1,7 @@
 package volumeclaim
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -99,6 +100,10 @@ func IsReplaceable(s *observation.Snapshot, v observation.Volume) bool {
 		v.Claim.Labels[v1alpha1.LabelInstance] != s.Instance.Name || v.Claim.Annotations[v1alpha1.AnnotationMadeBy] == "" || v.Claim.Annotations[v1alpha1.AnnotationAdopt] != "" || (s.Pod != nil && s.Pod.Spec.NodeName != "") {
 		return false
 	}
+	if v.Claim.Annotations[v1alpha1.AnnotationApplied] == describeRequest(v.Template) {
+		// What differs a webhook has changed, and would again.
+		return v.Template.StorageClassName == nil && hasOtherClass(s, v)
+	}
 	// In whole bytes: the API server rounds what a claim asks for to thousandths of one.
 	size := v.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if v.Template.Storage.Value() != size.Value() || hasOtherClass(s, v) {
@@ -133,7 +138,7 @@ func Render(instance *v1alpha1.Instance, template *corev1.PodTemplateSpec, t v1a
 			Namespace: instance.Namespace,
 			Labels:    labelsOf(instance, template, t.Name),
 			// What carries no such mark was made by another owner.
-			Annotations: map[string]string{v1alpha1.AnnotationMadeBy: string(instance.UID)},
+			Annotations: map[string]string{v1alpha1.AnnotationMadeBy: string(instance.UID), v1alpha1.AnnotationApplied: describeRequest(t)},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -141,6 +146,11 @@ func Render(instance *v1alpha1.Instance, template *corev1.PodTemplateSpec, t v1a
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: t.Storage}},
 		},
 	}
+}
+
+// describeRequest says what a claim asks for as it is made.
+func describeRequest(t v1alpha1.VolumeClaimTemplate) string {
+	return fmt.Sprintf("%d %s %s", t.Storage.Value(), ptr.Deref(t.StorageClassName, "-"), ptr.Deref(t.VolumeAttributesClassName, "-"))
 }
 
 // labelsOf returns the labels of a claim: what it belongs to, and which of

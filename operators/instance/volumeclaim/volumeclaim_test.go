@@ -159,6 +159,41 @@ func TestP7AClaimThatGetsNoVolumeIsRecreatedAsTheSpecSaysByNow(t *testing.T) {
 	}
 }
 
+// P5: an admission webhook may change what a claim asks for as it is made. To make the claim
+// again would have the same end, without end.
+func TestAClaimThatAWebhookHasChangedIsNotRecreatedForThat(t *testing.T) {
+	asked := v1alpha1.VolumeClaimTemplate{Name: "tikv", Storage: resource.MustParse("10Gi"), StorageClassName: ptr.To("fast"), VolumeAttributesClassName: ptr.To("gold")}
+	other, classless := asked, asked
+	other.StorageClassName, classless.StorageClassName = ptr.To("other"), nil
+	larger := func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("16Gi")
+	}
+	class := func(name string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To(name) }
+	}
+	for name, c := range map[string]struct {
+		made   v1alpha1.VolumeClaimTemplate
+		change func(*corev1.PersistentVolumeClaim)
+		wanted v1alpha1.VolumeClaimTemplate
+		want   bool
+	}{
+		"its size":                                     {asked, larger, asked, false},
+		"its size, and it names no class":              {classless, larger, classless, false},
+		"its class":                                    {asked, class("theirs"), asked, false},
+		"its VolumeAttributesClass":                    {asked, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To("theirs") }, asked, false},
+		"its class, and the spec asks for another":     {asked, class("theirs"), other, true},
+		"nothing, and the spec is another":             {asked, func(*corev1.PersistentVolumeClaim) {}, other, true},
+		"nothing, and its class, the default, is gone": {classless, class("gone"), classless, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := Render(instance(), &corev1.PodTemplateSpec{}, c.made)
+			c.change(made)
+			s := &observation.Snapshot{Instance: instance(), Classes: map[string]*storagev1.StorageClass{"theirs": {}, "fast": {}}, Now: clock()}
+			assert.Equal(t, c.want, IsReplaceable(s, observation.Volume{Template: c.wanted, Claim: made}))
+		})
+	}
+}
+
 // What becomes of the claim of a deleted Instance.
 const (
 	kept    = "kept"

@@ -170,6 +170,8 @@ var fractions = []string{"pd-server.server-memory-limit", "pd-server.server-memo
 // by what it shows; empty if it is not. PD may take it while it runs, but does not start with
 // such a file.
 func rewriteItem(item Item, now any) string {
+	is, isNumber := now.(float64)
+	isFraction := strings.Contains(item.Key, "ratio") || slices.Contains(fractions, item.Key)
 	switch want := item.Value.(type) {
 	case string:
 		truths := []string{"true", "false"}
@@ -188,10 +190,12 @@ func rewriteItem(item Item, now any) string {
 		}
 	case float64:
 		// PD shows 4 and 4.0 alike; 4.5 in the place of a whole number it refuses.
-		is, isNumber := now.(float64)
-		whole := isNumber && is == math.Trunc(is) && want == math.Trunc(want)
-		if whole && !strings.Contains(item.Key, "ratio") && !slices.Contains(fractions, item.Key) {
+		if isNumber && is == math.Trunc(is) && want == math.Trunc(want) && !isFraction {
 			return "without a fraction"
+		}
+	case int64:
+		if isNumber && isFraction {
+			return fmt.Sprintf("as %d.0", want) // toml v0.3.1 takes no whole number there
 		}
 	}
 	return ""

@@ -94,6 +94,9 @@ func TestPD21ItemsOfTheWrongTypeAreFound(t *testing.T) {
 		"schedule.max-store-down-time = \"1h\"":              "",
 		"schedule.low-space-ratio = 0.9":                     "",
 		"schedule.low-space-ratio = 1.0":                     "",
+		"schedule.low-space-ratio = 1":                       "as 1.0",
+		"schedule.tolerant-size-ratio = 5":                   "as 5.0",
+		"pd-server.gc-tuner-threshold = 0":                   "as 0.0", // what it has
 		"pd-server.gc-tuner-threshold = 1.0":                 "",
 		"schedule.no-such-item = \"1\"":                      "",
 		"schedule.leader-schedule-limit = 5":                 "",
@@ -106,7 +109,7 @@ func TestPD21ItemsOfTheWrongTypeAreFound(t *testing.T) {
 		"replication-mode.dr-auto-sync.label-key = \"zone\"": "",
 	} {
 		shown := shown()
-		shown["pd-server.gc-tuner-threshold"], shown["pd-server.runtime-services"] = "0", `""`
+		shown["pd-server.gc-tuner-threshold"], shown["pd-server.runtime-services"], shown["schedule.tolerant-size-ratio"] = "0", `""`, "0"
 		lacks := persisted.FindMissing(persisted.ParseItems(item), shown)
 		require.Len(t, lacks, 1, item)
 		assert.Equal(t, rewrite, lacks[0].Rewrite, item)

@@ -224,7 +224,11 @@ func waitForInstance(i *v1alpha1.Instance, format string, args ...any) step.Outc
 // waitForSurvivor waits for the survivor, and says what to do if it does not come up.
 func waitForSurvivor(g *v1alpha1.PDGroup, survivor *v1alpha1.Instance, format string, args ...any) step.Outcome {
 	o := waitForInstance(survivor, format, args...)
-	if !meta.IsStatusConditionTrue(survivor.Status.Conditions, v1alpha1.ConditionPodReady) {
+	switch {
+	case member.LosesClaim(survivor):
+		// PD may answer, and then no other is obeyed.
+		o.Message += fmt.Sprintf("; its pod is not restarted, because its data would go with it: save the data, stop the pod: kubectl -n %s delete pod %s, then name another one: %s", g.Namespace, survivor.Name, exampleCommand(g))
+	case !meta.IsStatusConditionTrue(survivor.Status.Conditions, v1alpha1.ConditionPodReady):
 		o.Message += "; if it cannot come back, name another one: " + exampleCommand(g)
 	}
 	return o

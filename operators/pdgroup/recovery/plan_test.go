@@ -115,6 +115,26 @@ func TestARecoveryGoesOnWhenTheClaimOfTheSurvivorIsBeingDeleted(t *testing.T) {
 	assert.Equal(t, v1alpha1.RecoveryRetiring, next.Phase)
 }
 
+// P11: with Flag it would forget those that join as often as it starts, and without its claim it
+// cannot be started again. Another survivor is obeyed when PD does not answer any more.
+func TestASurvivorThatLosesItsClaimWithTheFlagSaysHowToGoOn(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryRestarting, still, alone)
+	i := s.Instances[0]
+	i.Status.Revision = "r1-forced"
+	i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionVolumesReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimTerminating, ObservedGeneration: i.Generation})
+	next, o := NextRecord(g, s)
+	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase)
+	assert.Contains(t, o.Message, "stop the pod: kubectl -n ns delete pod a-0, then name another one: ")
+	assert.Contains(t, o.Message, "--overwrite groups.tidb.dev/recover-quorum=INSTANCE/73")
+
+	i.Status.PodUID = ""
+	s.Claims["a-0"], s.PD = nil, pd.View{Err: pd.ErrNoLeader}
+	s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
+	g.Annotations[v1alpha1.AnnotationRecoverQuorum] = "a-1/73"
+	next, o = NextRecord(g, s)
+	assert.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
+}
+
 func TestAnotherClusterIDEndsTheRecovery(t *testing.T) {
 	g, s := under(t, v1alpha1.RecoveryForcing, still, alone, func(s *observation.Snapshot) { s.PD.ClusterID = "99" })
 	next, o := NextRecord(g, s)

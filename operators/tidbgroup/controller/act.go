@@ -59,6 +59,7 @@ func (r *steps) updateServers(ctx context.Context, g *v1alpha1.TiDBGroup, s snap
 		})
 	}
 	r.recordUpgradeEvents(g, p)
+	r.orders.Owe(client.ObjectKeyFromObject(g), r.findOwedOrder(g, s, p))
 	if p.Registered != nil {
 		r.collector.Collect(r.life, registry.Group{
 			Name: client.ObjectKeyFromObject(g), PD: types.NamespacedName{Namespace: g.Namespace, Name: g.PDGroupName()}, Members: p.Registered,
@@ -126,6 +127,28 @@ func (r *steps) sendOrder(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot
 	o.TLS = r.tlsByHost(s)
 	r.orders.Give(r.life, o)
 	return step.Done()
+}
+
+// findOwedOrder is what TiDB is to be told if the group is deleted now: it holds DDL back until it
+// is told that the upgrade is over. Nil for nothing; another group that is upgrading tells it.
+func (r *steps) findOwedOrder(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) *statusport.Order {
+	if g.Status.Upgrade == nil || p.Upgrade == nil || upgrade.FindOngoing(s.Groups, s.Siblings, g.Name) != "" {
+		return nil
+	}
+	return &statusport.Order{Group: client.ObjectKeyFromObject(g), Verb: statusport.Finish, Hosts: listServingHosts(s), TLS: r.tlsByHost(s)}
+}
+
+// forgetOrders forgets what TiDB was told for a group that is gone, and tells it what is owed:
+// its servers drain for a while, and those of other groups stay. A group that still has its
+// upgrade is served by another process now.
+func (r *steps) forgetOrders(group types.NamespacedName) {
+	owed, live := r.orders.Forget(group), &v1alpha1.TiDBGroup{}
+	if owed == nil {
+		return
+	}
+	if err := r.Live.Get(r.life, group, live); client.IgnoreNotFound(err) == nil && live.Status.Upgrade == nil {
+		r.orders.Give(r.life, *owed)
+	}
 }
 
 // tlsByHost is how the servers of the PDGroup are connected to over TLS, by host.

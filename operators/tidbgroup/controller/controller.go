@@ -86,7 +86,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiDBGroup, snapshot, 
 		Announce: func(g *v1alpha1.TiDBGroup, before v1alpha1.TiDBGroupStatus) { r.tellSQL(g, before.SQL) },
 		Forget: func(group types.NamespacedName) {
 			r.members.Forget(group)
-			r.orders.Forget(group)
+			r.forgetOrders(group)
 			r.collector.Forget(group)
 			r.servers.Forget(group)
 		},

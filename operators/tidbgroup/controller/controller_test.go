@@ -400,3 +400,20 @@ func TestAnIdleGroupCausesNoWriteAlsoAfterARestart(t *testing.T) {
 	now, _ := w.labelled.get()
 	assert.Equal(t, given, now, "and an old one does not")
 }
+
+// Until it is told, TiDB holds DDL back, for other groups too.
+func TestDB08TiDBIsToldThatAnUpgradeIsOverWhenItsGroupIsDeletedInTheMiddle(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	w.create()
+	w.WaitUntilConverged()
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8-typo" })
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		u := w.Get().Status.Upgrade
+		assert.True(c, u != nil && u.State == v1alpha1.UpgradeStarted)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
+	require.NoError(t, w.Client.Delete(w.Context(), w.Get()))
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.Equal(c, oneUpgrade, w.labelled.orders())
+	}, machine.StretchWait(stage.Promptly), stage.Tick)
+}

@@ -168,8 +168,11 @@ const (
 func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 	hosts := listServingHosts(s)
 	from, to := g.Status.Version, g.Spec.Version
-	told := p.Upgrade
-	if p.updatesAnyInstance() && len(hosts) > 0 && upgrade.NeedsAnnouncement(from, to) && !g.Spec.Suspended {
+	told, updates := p.Upgrade, p.updatesAnyInstance()
+	if told != nil && updates && s.Answer.IsFor(statusport.Finish, describeUpgrade(told)) && s.Answer.Err == nil {
+		told = nil // TiDB knows that it is over, or will in a moment: this is another one
+	}
+	if updates && len(hosts) > 0 && upgrade.NeedsAnnouncement(from, to) && !g.Spec.Suspended {
 		switch {
 		case told == nil && p.hasUpdatedInstance(s):
 			// It has begun without the notification, when no server could accept it.
@@ -211,7 +214,7 @@ func (p *groupPlan) announceStart(g *v1alpha1.TiDBGroup, s snapshot, hosts []str
 // planOrder returns how far an order is; Done when TiDB has taken it. It plans the
 // order if it is to be given.
 func (p *groupPlan) planOrder(g *v1alpha1.TiDBGroup, s snapshot, verb statusport.Verb, hosts []string) step.Outcome {
-	about := p.Upgrade.To + " since " + p.Upgrade.Since.UTC().Format(time.RFC3339)
+	about := describeUpgrade(p.Upgrade)
 	last := s.Answer
 	if !last.IsFor(verb, about) {
 		last = statusport.Answer{}
@@ -232,6 +235,11 @@ func (p *groupPlan) planOrder(g *v1alpha1.TiDBGroup, s snapshot, verb statusport
 	}
 	p.Order = &statusport.Order{Group: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}, Verb: verb, About: about, Hosts: hosts}
 	return step.Wait("TiDB", tellAgain, v1alpha1.ReasonAnnouncingUpgrade, message)
+}
+
+// describeUpgrade tells upgrades apart.
+func describeUpgrade(u *v1alpha1.TiDBUpgrade) string {
+	return u.To + " since " + u.Since.UTC().Format(time.RFC3339)
 }
 
 // updatesAnyInstance reports whether the plan gives an Instance the wanted revision.

@@ -90,6 +90,25 @@ func TestDB08ARevertInTheMiddleEndsTheUpgradeToo(t *testing.T) {
 	assert.Equal(t, 3, s.have(old))
 }
 
+func TestDB08AnUpgradeThatIsWantedAgainAsItsEndIsToldIsAnnouncedAgain(t *testing.T) {
+	for name, done := range map[string]bool{"TiDB has taken it": true, "it is under way": false} {
+		t.Run(name, func(t *testing.T) {
+			s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+			old := s.Pod("basic-tidb-0").Revision
+			s.version("v8.5.8")
+			s.until(func() bool { return s.have(old) < 3 })
+			s.version("v8.5.7")
+			s.until(func() bool { return len(s.told) == 2 })
+			require.NotNil(t, s.own.Status.Upgrade, "that it is over is not recorded yet")
+			s.answer.Done = done
+			s.version("v8.5.8")
+			s.converge()
+			assert.Equal(t, append(oneUpgrade, oneUpgrade...), s.told)
+			assert.Nil(t, s.own.Status.Upgrade)
+		})
+	}
+}
+
 func TestDB08ARevertBeforeTheFirstServerEndsTheUpgradeToo(t *testing.T) {
 	s := running(t)
 	s.version("v8.5.8")

@@ -76,11 +76,12 @@ type Orders struct {
 	queue   *question.Queue
 	mu      sync.Mutex
 	answers map[types.NamespacedName]Answer
+	owed    map[types.NamespacedName]Order
 }
 
 // NewOrders returns an empty memory that gives orders by tell.
 func NewOrders(tell Tell, now func() time.Time) *Orders {
-	return &Orders{tell: tell, now: now, queue: question.NewQueue(ordersAtOnce), answers: map[types.NamespacedName]Answer{}}
+	return &Orders{tell: tell, now: now, queue: question.NewQueue(ordersAtOnce), answers: map[types.NamespacedName]Answer{}, owed: map[types.NamespacedName]Order{}}
 }
 
 // Answers reports which groups have an answer.
@@ -107,11 +108,27 @@ func (o *Orders) Give(ctx context.Context, order Order) {
 	})
 }
 
-// Forget forgets the orders of a group.
-func (o *Orders) Forget(group types.NamespacedName) {
+// Owe notes the order that is to be given if a group is deleted now; nil for none.
+func (o *Orders) Owe(group types.NamespacedName, order *Order) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	delete(o.owed, group)
+	if order != nil {
+		o.owed[group] = *order
+	}
+}
+
+// Forget forgets the orders of a group, and returns the one that is owed; nil for none.
+func (o *Orders) Forget(group types.NamespacedName) *Order {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	owed, is := o.owed[group]
 	delete(o.answers, group)
+	delete(o.owed, group)
+	if !is {
+		return nil
+	}
+	return &owed
 }
 
 func (o *Orders) deliver(ctx context.Context, order Order) {

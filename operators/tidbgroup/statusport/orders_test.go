@@ -121,6 +121,18 @@ func TestDB08OrdersOfAGroupThatIsGoneAreForgotten(t *testing.T) {
 	})
 }
 
+func TestDB08WhatIsOwedComesBackOnceWhenTheGroupIsForgotten(t *testing.T) {
+	group := types.NamespacedName{Namespace: "ns", Name: "g"}
+	o := statusport.NewOrders(func(context.Context, string, statusport.Verb) error { return nil }, time.Now)
+	order := &statusport.Order{Group: group, Verb: statusport.Finish, Hosts: []string{"a"}}
+	o.Owe(group, order)
+	assert.Equal(t, order, o.Forget(group))
+	assert.Nil(t, o.Forget(group))
+	o.Owe(group, order)
+	o.Owe(group, nil)
+	assert.Nil(t, o.Forget(group), "the upgrade is over")
+}
+
 func TestDB08TheStatusPortIsAskedAsTiDBWantsIt(t *testing.T) {
 	status := http.StatusOK
 	var path string
