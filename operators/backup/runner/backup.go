@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 const (
@@ -23,8 +24,8 @@ const (
 	// everything is the table filter of all that is of users: Dumpling's own leaves the
 	// database of TiDB Lightning in.
 	everything = "!/^(mysql|sys|INFORMATION_SCHEMA|PERFORMANCE_SCHEMA|METRICS_SCHEMA|INSPECTION_SCHEMA|lightning_task_info)$/.*"
-	// cleanTimeout bounds the removal of what a failed backup wrote: it ends before the
-	// pod's grace does.
+	// cleanTimeout bounds the removal of what a failed backup wrote, once the run was asked to
+	// stop: it ends before the pod's grace does.
 	cleanTimeout = 40 * time.Second
 )
 
@@ -67,7 +68,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	}
 	if err != nil {
 		out := failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret)
-		return out, errors.Join(errBegun, removeAfter(p, m))
+		return out, errors.Join(errBegun, removeAfter(ctx, p, m))
 	}
 	return resultOfMarker(&m), nil
 }
@@ -136,10 +137,22 @@ func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
 
 // removeAfter removes what a failed backup has written: half a backup is none. It does so
 // also when the run was asked to stop.
-func removeAfter(p *storage.Place, m storage.Marker) error {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
+func removeAfter(ctx context.Context, p *storage.Place, m storage.Marker) error {
+	ctx, cancel := cleanContext(ctx)
 	defer cancel()
 	return p.RemoveAttempt(ctx, m)
+}
+
+// cleanContext is that of the removal: it ends some time after the run was asked to stop, and not
+// before.
+func cleanContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	clean, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		if hook.Pause(clean, cleanTimeout) {
+			cancel()
+		}
+	})
+	return clean, cancel
 }
 
 // resultOfMarker is the result of a backup that is complete; empty without one.
