@@ -138,14 +138,14 @@ func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
 // removeAfter removes what a failed backup has written: half a backup is none. It does so
 // also when the run was asked to stop.
 func removeAfter(ctx context.Context, p *storage.Place, m storage.Marker) error {
-	ctx, cancel := cleanContext(ctx)
+	ctx, cancel := boundRemoval(ctx)
 	defer cancel()
 	return p.RemoveAttempt(ctx, m)
 }
 
-// cleanContext is that of the removal: it ends some time after the run was asked to stop, and not
+// boundRemoval returns the context of the removal: it ends some time after the run was asked to stop, and not
 // before.
-func cleanContext(ctx context.Context) (context.Context, context.CancelFunc) {
+func boundRemoval(ctx context.Context) (context.Context, context.CancelFunc) {
 	clean, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
 		if hook.Pause(clean, cleanTimeout) {

@@ -56,7 +56,7 @@ type logTask struct {
 func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, error) {
 	own, err := c.fetchTask(ctx, log)
 	if err != nil && c.Log.State == result.TaskStopped {
-		err = c.stopUnseen(ctx, log)
+		err = c.stopUnseenTask(ctx, log)
 	}
 	if err != nil {
 		return result.Result{}, err
@@ -171,9 +171,9 @@ func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) erro
 	})
 }
 
-// stopUnseen stops a task that BR cannot tell about: for that it asks every store of the cluster, of
+// stopUnseenTask stops a task that BR cannot tell about: for that it asks every store of the cluster, of
 // which one may be lost, and to stop it PD alone. One that is not there has been stopped.
-func (c Command) stopUnseen(ctx context.Context, log io.Writer) error {
+func (c Command) stopUnseenTask(ctx context.Context, log io.Writer) error {
 	err := c.runBR(ctx, log, nil, "stop")
 	if err != nil && strings.Contains(err.Error(), "ErrTaskNotFound") {
 		return nil

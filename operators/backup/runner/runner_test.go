@@ -79,7 +79,7 @@ func TestBR04AToolIsStoppedAndItsLastOutputIsReported(t *testing.T) {
 func TestBR04HalfABackupIsRemovedHoweverLongThatTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, stop := context.WithCancel(t.Context())
-		clean, cancel := cleanContext(run)
+		clean, cancel := boundRemoval(run)
 		defer cancel()
 		<-time.After(10 * cleanTimeout)
 		require.NoError(t, clean.Err(), "nothing asks for the pod's end")
@@ -89,7 +89,7 @@ func TestBR04HalfABackupIsRemovedHoweverLongThatTakes(t *testing.T) {
 		<-time.After(cleanTimeout)
 		require.Error(t, clean.Err(), "the pod is killed soon")
 
-		late, cancel := cleanContext(run)
+		late, cancel := boundRemoval(run)
 		defer cancel()
 		<-time.After(cleanTimeout / 2)
 		require.NoError(t, late.Err())
