@@ -7,14 +7,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/database"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
-	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 const (
@@ -24,9 +22,6 @@ const (
 	// everything is the table filter of all that is of users: Dumpling's own leaves the
 	// database of TiDB Lightning in.
 	everything = "!/^(mysql|sys|INFORMATION_SCHEMA|PERFORMANCE_SCHEMA|METRICS_SCHEMA|INSPECTION_SCHEMA|lightning_task_info)$/.*"
-	// cleanTimeout bounds the removal of what a failed backup wrote, once the run was asked to
-	// stop: it ends before the pod's grace does.
-	cleanTimeout = 40 * time.Second
 )
 
 // backup copies the database. A folder that an earlier attempt of the same Backup has left
@@ -68,7 +63,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	}
 	if err != nil {
 		out := failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret)
-		return out, errors.Join(errBegun, removeAfter(ctx, p, m))
+		return out, errors.Join(errBegun, p.RemoveFailedAttempt(ctx, m))
 	}
 	return resultOfMarker(&m), nil
 }
@@ -133,26 +128,6 @@ func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
 		return "", failure.New(v1alpha1.ReasonRunFailed, "Dumpling wrote no position to its file metadata")
 	}
 	return string(found[1]), nil
-}
-
-// removeAfter removes what a failed backup has written: half a backup is none. It does so
-// also when the run was asked to stop.
-func removeAfter(ctx context.Context, p *storage.Place, m storage.Marker) error {
-	ctx, cancel := boundRemoval(ctx)
-	defer cancel()
-	return p.RemoveAttempt(ctx, m)
-}
-
-// boundRemoval returns the context of the removal: it ends some time after the run was asked to stop, and not
-// before.
-func boundRemoval(ctx context.Context) (context.Context, context.CancelFunc) {
-	clean, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() {
-		if hook.Pause(clean, cleanTimeout) {
-			cancel()
-		}
-	})
-	return clean, cancel
 }
 
 // resultOfMarker is the result of a backup that is complete; empty without one.

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/smithy-go"
@@ -73,29 +72,6 @@ func TestBR04AToolIsStoppedAndItsLastOutputIsReported(t *testing.T) {
 	begin := time.Now()
 	require.ErrorContains(t, c.runTool(ctx, &log, nil, nil), "asked to stop")
 	assert.Less(t, time.Since(begin), stopTimeout)
-}
-
-// A large backup has thousands of files, which are deleted one by one.
-func TestBR04HalfABackupIsRemovedHoweverLongThatTakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		run, stop := context.WithCancel(t.Context())
-		clean, cancel := boundRemoval(run)
-		defer cancel()
-		<-time.After(10 * cleanTimeout)
-		require.NoError(t, clean.Err(), "nothing asks for the pod's end")
-		stop()
-		<-time.After(cleanTimeout / 2)
-		require.NoError(t, clean.Err(), "the pod's grace is not over")
-		<-time.After(cleanTimeout)
-		require.Error(t, clean.Err(), "the pod is killed soon")
-
-		late, cancel := boundRemoval(run)
-		defer cancel()
-		<-time.After(cleanTimeout / 2)
-		require.NoError(t, late.Err())
-		<-time.After(cleanTimeout)
-		require.Error(t, late.Err())
-	})
 }
 
 func TestBR04CausesAreNamed(t *testing.T) {
