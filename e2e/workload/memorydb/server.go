@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/dolthub/go-mysql-server/memory"
 	"github.com/dolthub/go-mysql-server/server"
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
@@ -38,11 +40,27 @@ const (
 	currentTSO = "tidb_current_ts"
 )
 
+// release is what it says that it is, as TiDB does in a function.
+const release = "Release Version: v8.5.7\nEdition: Community"
+
+// provider adds TiDB's function to the databases.
+type provider struct{ *memory.DbProvider }
+
+// Function implements sql.FunctionProvider.
+func (provider) Function(_ *sql.Context, name string) (sql.Function, bool) {
+	if !strings.EqualFold(name, "tidb_version") {
+		return nil, false
+	}
+	return sql.FunctionN{Name: name, Fn: func(...sql.Expression) (sql.Expression, error) {
+		return expression.NewLiteral(release, types.LongText), nil
+	}}, true
+}
+
 // Open starts a server that runs until it is closed.
 func Open(ctx context.Context) (*Server, error) {
 	logrus.SetOutput(io.Discard)
 	data := memory.NewDBProvider()
-	engine := gms.NewDefault(data)
+	engine := gms.NewDefault(provider{data})
 	sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
 		Name: currentTSO, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Type: types.NewSystemStringType(currentTSO), Default: TSO,
 	}})

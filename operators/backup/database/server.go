@@ -79,8 +79,7 @@ func (d Server) Connect(ctx context.Context, password string, timeout time.Durat
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
-		version := ""
-		err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version)
+		version, err := askVersion(ctx, db)
 		if err == nil {
 			return db, version, nil
 		}

@@ -25,6 +25,7 @@ func OfTool(words string) string {
 		{v1alpha1.ReasonLogGap, `ErrBackupGCSafepointExceeded|ErrRestoreInvalidRange|it has gap between|has been gc`},
 		{v1alpha1.ReasonDatabaseNotEmpty, `ErrRestoreNotFreshCluster|ErrDatabasesAlreadyExisted|ErrTablesAlreadyExisted`},
 		{v1alpha1.ReasonBackupUnreadable, `ErrVersionMismatch|ErrInvalidMetaFile`},
+		{v1alpha1.ReasonRunFailed, `failed to get QPS of task`}, // of a store that does not answer BR
 		{v1alpha1.ReasonLoginRefused, `Error (` + strings.ReplaceAll(strings.Trim(fmt.Sprint(RefusalNumbers()), "[]"), " ", "|") + `) `},
 		{v1alpha1.ReasonDatabaseUnreachable, `Error 2003|invalid connection|bad connection|driver: bad|connect: connection refused|i/o timeout`},
 	} {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/database"
@@ -23,9 +22,6 @@ const (
 	// everything is the table filter of all that is of users: Dumpling's own leaves the
 	// database of TiDB Lightning in.
 	everything = "!/^(mysql|sys|INFORMATION_SCHEMA|PERFORMANCE_SCHEMA|METRICS_SCHEMA|INSPECTION_SCHEMA|lightning_task_info)$/.*"
-	// cleanTimeout bounds the removal of what a failed backup wrote: it ends before the
-	// pod's grace does.
-	cleanTimeout = 40 * time.Second
 )
 
 // backup copies the database. A folder that an earlier attempt of the same Backup has left
@@ -67,7 +63,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	}
 	if err != nil {
 		out := failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret)
-		return out, errors.Join(errBegun, removeAfter(p, m))
+		return out, errors.Join(errBegun, p.RemoveFailedAttempt(ctx, m))
 	}
 	return resultOfMarker(&m), nil
 }
@@ -132,14 +128,6 @@ func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
 		return "", failure.New(v1alpha1.ReasonRunFailed, "Dumpling wrote no position to its file metadata")
 	}
 	return string(found[1]), nil
-}
-
-// removeAfter removes what a failed backup has written: half a backup is none. It does so
-// also when the run was asked to stop.
-func removeAfter(p *storage.Place, m storage.Marker) error {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
-	defer cancel()
-	return p.RemoveAttempt(ctx, m)
 }
 
 // resultOfMarker is the result of a backup that is complete; empty without one.

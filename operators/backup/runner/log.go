@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/cluster"
@@ -54,6 +55,9 @@ type logTask struct {
 // again does nothing more: each time what is there is looked at first.
 func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, error) {
 	own, err := c.fetchTask(ctx, log)
+	if err != nil && c.Log.State == result.TaskStopped {
+		err = c.stopUnseenTask(ctx, log)
+	}
 	if err != nil {
 		return result.Result{}, err
 	}
@@ -165,6 +169,16 @@ func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) erro
 	return c.Cluster.RemoveSafePoints(ctx, func(s cluster.SafePoint) bool {
 		return s.ServiceID == c.Log.Task+pausePoint || s.IsHeldByBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
 	})
+}
+
+// stopUnseenTask stops a task that BR cannot tell about: for that it asks every store of the cluster, of
+// which one may be lost, and to stop it PD alone. One that is not there has been stopped.
+func (c Command) stopUnseenTask(ctx context.Context, log io.Writer) error {
+	err := c.runBR(ctx, log, nil, "stop")
+	if err != nil && strings.Contains(err.Error(), "ErrTaskNotFound") {
+		return nil
+	}
+	return err
 }
 
 // truncate deletes the log before a time stamp, if it is the LogBackup's.

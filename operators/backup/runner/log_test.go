@@ -62,6 +62,10 @@ func (b *brOf) run(_ context.Context, tool Process) error {
 		}
 		b.tasks[0].Status = taskNormal
 	case "stop":
+		if len(b.tasks) == 0 {
+			_, _ = fmt.Fprintln(tool.Out, "Error: no such task "+value("--task-name")+": [BR:PiTR:ErrTaskNotFound]task not found")
+			return errors.New("exit status 1")
+		}
 		b.tasks = nil
 	case "status":
 		if !slices.Contains(tool.Args, "--json") {
@@ -223,6 +227,28 @@ func TestBR01ALogIsStoppedWithoutItsBucket(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, br.tasks)
 	assert.Equal(t, others(), br.pd.points)
+}
+
+// To look at a task BR asks every store how much it writes, and fails of one that is lost. A LogBackup that
+// is deleted must not wait for that store.
+func TestBR01ALogIsStoppedWhileAStoreIsLost(t *testing.T) {
+	c, br, _ := keeping(t)
+	_, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	br.fails["status"] = "failed to get QPS of task pitr_12345678: failed to get count from basic-tikv-1:20180: dial tcp: i/o timeout"
+	_, err = c.keepLog(t.Context(), io.Discard)
+	assert.Equal(t, v1alpha1.ReasonRunFailed, failure.NewResult(err, "", false).Reason, "TiDB answers")
+	c.Log.State, c.Log.Begun = result.TaskStopped, "42"
+	for range 2 { // the first run may be killed before it is known how it ended
+		out, err := c.keepLog(t.Context(), io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, &result.Log{Task: "Stopped"}, out.Log)
+		assert.Empty(t, br.tasks)
+		assert.Equal(t, others(), br.pd.points)
+	}
+	br.fails["stop"] = "context deadline exceeded"
+	_, err = c.keepLog(t.Context(), io.Discard)
+	require.ErrorContains(t, err, "context deadline exceeded", "PD does not answer")
 }
 
 func TestBR01ALogIsTruncatedInItsOwnFolder(t *testing.T) {

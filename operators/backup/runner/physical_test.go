@@ -126,7 +126,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 				return
 			}
 			require.EqualError(t, err, c.words)
-			require.NoError(t, removeAfter(p, begun))
+			require.NoError(t, p.RemoveFailedAttempt(ctx, begun))
 			assert.Empty(t, objectstore.Files(t, filepath.Join(s.dir, "copies")))
 		})
 	}

@@ -147,7 +147,9 @@ func (c Command) lightningConfig(from, password string) map[string]any {
 		"host": c.Database.Host, "port": c.Database.Port, "status-port": c.Database.Status,
 		"user": c.Database.User, "password": password,
 	}
-	if dir := c.Database.TLS; dir != "" {
+	if dir := c.Database.TLS; dir == "" {
+		database["tls"] = "preferred" // as Dumpling does by itself
+	} else {
 		security := table{"ca-path": filepath.Join(dir, v1alpha1.TLSKeyCA)}
 		if cert, key, shows := c.Database.ClientCertificate(); shows {
 			security["cert-path"], security["key-path"] = cert, key

@@ -142,12 +142,24 @@ func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 	require.True(t, is)
 	assert.Equal(t, map[string]any{"ca-path": dir + "/ca.crt"}, database["security"])
 
+	assert.NotContains(t, database, "tls")
+
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tls.crt"), nil, 0o600))
 	assert.Contains(t, strings.Join(c.dumpArgs("o", ""), " "), "--cert "+dir+"/tls.crt --key "+dir+"/tls.key")
 
 	_, _, err := c.Database.Connect(t.Context(), "", time.Second)
 	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, failure.NewResult(err, "", false).Reason)
 	require.EqualError(t, err, "Secret s: the CA of TiDB's certificate is not there: correct it: the TiDBGroup names it in spec.tls.mysql")
+}
+
+// A server may want TLS although the group names no certificate: TiDB can make its own. Dumpling and the
+// program use TLS then by themselves.
+func TestBR04TiDBLightningUsesTLSWhereTiDBOffersIt(t *testing.T) {
+	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
+	database, is := c.lightningConfig("from", "")["tidb"].(map[string]any)
+	require.True(t, is)
+	assert.Equal(t, "preferred", database["tls"])
+	assert.NotContains(t, database, "security")
 }
 
 // unreachable is a database that does not answer.
