@@ -173,8 +173,10 @@ func describeRules(c storestate.State, rules []pd.Rule, has int) string {
 	}
 	if table, ok := strings.CutPrefix(first.ID, "table-"); ok && first.Group == tiflashRules {
 		table, _, _ = strings.Cut(table, "-")
+		// A table with partitions has a rule for each, with the ID of the partition.
 		return fmt.Sprintf("the table with ID %s has %s and %s would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA %d "+
-			"(its name: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s)", table, storestate.FormatCount(first.Count, "TiFlash replica"), storestate.FormatCount(has, kind+" store"), has, table)
+			"(its name, or of the table of that partition: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s, or the same of information_schema.partitions WHERE tidb_partition_id = %s)",
+			table, storestate.FormatCount(first.Count, "TiFlash replica"), storestate.FormatCount(has, kind+" store"), has, table, table)
 	}
 	var asked []string
 	for _, r := range rules {
@@ -189,7 +191,7 @@ func describeRules(c storestate.State, rules []pd.Rule, has int) string {
 }
 
 // tiflashRules is the rule group in which TiDB keeps a rule for each table with
-// TiFlash replicas; the rule is named table-<ID>-r.
+// TiFlash replicas, or each of its partitions; the rule is named table-<ID>-r.
 const tiflashRules = "tiflash"
 
 // DescribeStuck says why the regions of a store that is Offline find no place; empty if

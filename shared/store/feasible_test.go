@@ -170,7 +170,8 @@ func TestFL05KV03PlacementRulesAreKept(t *testing.T) {
 		says    string
 	}{
 		"a table has as many replicas as stores": {true, flash, map[string]string{"engine": "tiflash"},
-			"the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1 "},
+			"the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: its owner must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1 " +
+				"(its name, or of the table of that partition: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = 45, or the same of information_schema.partitions WHERE tidb_partition_id = 45)"},
 		"a table has fewer":                         {true, pd.Rule{Group: "tiflash", ID: "table-45-r", Count: 1, Constraints: flash.Constraints}, map[string]string{"engine": "tiflash"}, ""},
 		"a table of other stores":                   {true, pd.Rule{Group: "tiflash", ID: "table-45-r", Count: 2}, map[string]string{"engine": "tiflash"}, ""},
 		"the rule of a table does not ask for TiKV": {false, flash, nil, ""},

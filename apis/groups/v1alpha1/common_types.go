@@ -472,7 +472,7 @@ type ServiceSpec struct {
 	// LoadBalancerSourceRanges are CIDRs that may connect.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=43
-	// +kubebuilder:validation:items:XValidation:rule="isCIDR(self)",message="loadBalancerSourceRanges must be CIDRs such as 10.0.0.0/8"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[0-9A-Fa-f.:]+/[0-9]{1,3}$')",message="loadBalancerSourceRanges must be CIDRs such as 10.0.0.0/8"
 	// +listType=atomic
 	// +optional
 	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`

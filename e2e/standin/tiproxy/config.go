@@ -51,6 +51,7 @@ func ParseArgs(args []string, out io.Writer) (*Config, error) {
 	set := flag.NewFlagSet("tiproxy", flag.ContinueOnError)
 	set.SetOutput(out)
 	file := set.String("config", "", "configuration file")
+	set.String("advertise-addr", "", "host that others know the proxy by") // which this one registers nowhere
 	if err := set.Parse(args); err != nil {
 		return nil, fmt.Errorf("read flags: %w", err)
 	}

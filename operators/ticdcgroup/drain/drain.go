@@ -115,8 +115,7 @@ func (j Job) step(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// call makes one call. 503 is what TiCDC answers while it has no owner, or drains another
-// capture.
+// call makes one call. TiCDC postpones some while it has no owner, or drains another capture.
 func (j Job) call(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, perCall)
 	defer cancel()
@@ -149,7 +148,7 @@ func (j Job) call(ctx context.Context, method, path string, body, into any) erro
 		return fmt.Errorf("read answer to %s: %w", path, err)
 	case response.StatusCode == http.StatusNotFound:
 		return errUnsupported
-	case response.StatusCode == http.StatusServiceUnavailable:
+	case isPostponed(response.StatusCode, answer):
 		return waiting("TiCDC has no owner, or drains another capture")
 	case response.StatusCode/100 != 2:
 		return fmt.Errorf("%s %s: %s", method, path, response.Status)
@@ -160,4 +159,10 @@ func (j Job) call(ctx context.Context, method, path string, body, into any) erro
 		return fmt.Errorf("decode answer to %s: %w", path, err)
 	}
 	return nil
+}
+
+// isPostponed reports whether an answer says that TiCDC cannot do what was asked yet. That is 503,
+// and in its new architecture, whose captures are drained from v8.5.7 on, 400 with this code.
+func isPostponed(status int, answer []byte) bool {
+	return status == http.StatusServiceUnavailable || status == http.StatusBadRequest && bytes.Contains(answer, []byte("CDC:ErrSchedulerRequestFailed"))
 }

@@ -42,6 +42,9 @@ func (p *captureSimulation) handler() http.HandlerFunc {
 		if left := p.answers[call]; len(left) > 0 {
 			p.answers[call] = left[1:]
 			w.WriteHeader(left[0])
+			if left[0] == http.StatusBadRequest {
+				_, _ = fmt.Fprint(w, `{"error_msg": "[CDC:ErrSchedulerRequestFailed]scheduler request failed, drain already in progress on capture x", "error_code": "CDC:ErrSchedulerRequestFailed"}`)
+			}
 			return
 		}
 		switch call {
@@ -89,15 +92,16 @@ func TestCDC01ACaptureHandsOverBeforeItStops(t *testing.T) {
 		resigns, drains int
 		says            string
 	}{
-		"one that owns and copies":           {&captureSimulation{others: 1, owner: true, tables: 2}, 1, 3, ""},
-		"one that copies":                    {&captureSimulation{others: 2, tables: 1}, 0, 2, ""},
-		"one that does nothing":              {&captureSimulation{others: 2}, 0, 1, ""},
-		"one that is alone":                  {&captureSimulation{owner: true, tables: 5}, 0, 0, ""},
-		"one beside another that is drained": {&captureSimulation{others: 2, answers: map[string][]int{drain: {503, 503}}}, 0, 3, ""},
-		"one without an owner for a while":   {&captureSimulation{others: 2, answers: map[string][]int{status: {503}}}, 0, 1, ""},
-		"one that fails for a while":         {&captureSimulation{others: 1, tables: 1, answers: map[string][]int{drain: {500, 500}}}, 0, 4, ""},
-		"one of a version without the call":  {&captureSimulation{others: 1, tables: 1, answers: map[string][]int{drain: {404}}}, 0, 1, "cannot be drained"},
-		"one that always fails":              {&captureSimulation{others: 1, answers: map[string][]int{status: slices.Repeat([]int{500}, 99)}}, 0, 0, "500 Internal Server Error"},
+		"one that owns and copies":             {&captureSimulation{others: 1, owner: true, tables: 2}, 1, 3, ""},
+		"one that copies":                      {&captureSimulation{others: 2, tables: 1}, 0, 2, ""},
+		"one that does nothing":                {&captureSimulation{others: 2}, 0, 1, ""},
+		"one that is alone":                    {&captureSimulation{owner: true, tables: 5}, 0, 0, ""},
+		"one beside another that is drained":   {&captureSimulation{others: 2, answers: map[string][]int{drain: {503, 503}}}, 0, 3, ""},
+		"one beside another, new architecture": {&captureSimulation{others: 2, tables: 1, answers: map[string][]int{drain: slices.Repeat([]int{400}, 2*maxFailures)}}, 0, 2*maxFailures + 2, ""},
+		"one without an owner for a while":     {&captureSimulation{others: 2, answers: map[string][]int{status: {503}}}, 0, 1, ""},
+		"one that fails for a while":           {&captureSimulation{others: 1, tables: 1, answers: map[string][]int{drain: {500, 500}}}, 0, 4, ""},
+		"one of a version without the call":    {&captureSimulation{others: 1, tables: 1, answers: map[string][]int{drain: {404}}}, 0, 1, "cannot be drained"},
+		"one that always fails":                {&captureSimulation{others: 1, answers: map[string][]int{status: slices.Repeat([]int{500}, 99)}}, 0, 0, "500 Internal Server Error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Job{API: c.captures.serve(t), Within: time.Minute, Poll: time.Millisecond}.Stop(t.Context())

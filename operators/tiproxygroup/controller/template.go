@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -62,7 +63,7 @@ func buildTemplate(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSp
 	m := workload.Main{
 		Repository:   "pingcap/tiproxy",
 		Command:      []string{"/bin/tiproxy"},
-		Args:         []string{"--config=" + configDir + "/" + statusport.File},
+		Args:         append([]string{"--config=" + configDir + "/" + statusport.File}, renderAdvertised(g)...),
 		Ports:        renderPorts(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
@@ -86,6 +87,16 @@ func buildTemplate(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSp
 	}
 	template, more := workload.Template(g, m)
 	return template, files, append(problems, more...)
+}
+
+// renderAdvertised is the flag of the host that a proxy registers in PD, by which TiDB and the other
+// proxies ask it: one of its certificate, in place of its IP. TiProxy has it from v1.1 on, and
+// ends with a flag that it does not know. What is no version is taken for a later one.
+func renderAdvertised(g *v1alpha1.TiProxyGroup) []string {
+	if v, err := version.ParseSemantic(g.Spec.Version); err == nil && !v.AtLeast(version.MajorMinor(1, 1)) {
+		return nil
+	}
+	return []string{"--advertise-addr=" + names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain)}
 }
 
 // renderConfig renders tiproxy.toml: the user's, and what the operator sets.
@@ -153,7 +164,7 @@ func mountTLS(g *v1alpha1.TiProxyGroup, m *workload.Main) {
 
 // ownedKeys returns the configuration keys that the operator sets.
 func ownedKeys() []string {
-	return []string{"workdir", "api.addr", "proxy.addr", "proxy.pd-addrs", "proxy.graceful-wait-before-shutdown", "proxy.graceful-close-conn-timeout"}
+	return []string{"workdir", "api.addr", "proxy.addr", "proxy.advertise-addr", "proxy.pd-addrs", "proxy.graceful-wait-before-shutdown", "proxy.graceful-close-conn-timeout"}
 }
 
 // times are those that a stop takes, in seconds.

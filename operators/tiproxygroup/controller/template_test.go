@@ -132,15 +132,34 @@ func TestPreferIPv6ListensEverywhere(t *testing.T) {
 
 func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	_, _, problems := buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) {
-		g.Spec.Config = "workdir = \"/x\"\n[proxy]\naddr = \"y\"\npd-addrs = \"z\"\n"
+		g.Spec.Config = "workdir = \"/x\"\n[proxy]\naddr = \"y\"\nadvertise-addr = \"a\"\npd-addrs = \"z\"\n"
 	}), "")
-	require.Len(t, problems, 3)
-	for n, key := range []string{"workdir", "proxy.addr", "proxy.pd-addrs"} {
+	require.Len(t, problems, 4)
+	for n, key := range []string{"workdir", "proxy.addr", "proxy.advertise-addr", "proxy.pd-addrs"} {
 		assert.Contains(t, problems[n], key)
 	}
 	_, _, problems = buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "a = " }), "")
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0], "spec.config")
+}
+
+// What a proxy registers in PD is where others ask it, who compare it with its certificate: TiDB, and the
+// proxies that read the load of servers from one of them. v1.0 knows no such flag and would not start.
+func TestPX04AProxyRegistersAnAddressOfItsCertificate(t *testing.T) {
+	for version, want := range map[string]string{
+		"v1.3.0":  "--advertise-addr=$(POD_NAME).basic-tiproxy-peer.shop.svc.k8s.example.com",
+		"v1.1.0":  "--advertise-addr=$(POD_NAME).basic-tiproxy-peer.shop.svc.k8s.example.com",
+		"nightly": "--advertise-addr=$(POD_NAME).basic-tiproxy-peer.shop.svc.k8s.example.com",
+		"v1.0.2":  "",
+	} {
+		template, _, problems := buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Version, g.Spec.ClusterDomain = version, "k8s.example.com" }), "")
+		require.Empty(t, problems)
+		if want == "" {
+			assert.NotContains(t, strings.Join(template.Spec.Containers[0].Args, " "), "advertise", version)
+			continue
+		}
+		assert.Contains(t, template.Spec.Containers[0].Args, want, version)
+	}
 }
 
 func TestPX04AProxySpeaksTLSOnEachSide(t *testing.T) {
