@@ -32,6 +32,7 @@ func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 		return
 	}
 	job := p.lastJob()
+	runs := job != nil && !workload.HasJobEnded(job) && p.endBeside(job) == nil
 	switch {
 	case job != nil && !p.isOwnJob(job):
 		p.plan.Outcome = p.stallForForeignJob(job)
@@ -40,7 +41,7 @@ func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 		if stop := p.waitForStop("Job " + job.Name + " is being deleted"); stop.Reason == v1alpha1.ReasonPodTerminating {
 			p.plan.Outcome = stop
 		}
-	case job != nil && !workload.HasJobEnded(job):
+	case runs:
 		p.logRuns(l, job)
 	case job != nil && !p.hasNoted(l, job):
 		p.noteReport(l, job)
