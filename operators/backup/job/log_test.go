@@ -413,7 +413,7 @@ func TestBR01ATaskThatOthersPausedIsReported(t *testing.T) {
 		"it ran, and was paused":         {v1alpha1.RunRunning, result.TaskPaused, 1},
 		"it was paused by the LogBackup": {v1alpha1.RunPaused, result.TaskPaused, 0},
 		"it ran on":                      {v1alpha1.RunRunning, "", 0},
-		"nobody has looked at it since":  {v1alpha1.RunWaiting, result.TaskPaused, 0},
+		"it was not looked at since":     {v1alpha1.RunWaiting, result.TaskPaused, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := running()

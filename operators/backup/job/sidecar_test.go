@@ -25,7 +25,7 @@ func besideSidecar(j *batchv1.Job, code int32, message string) *corev1.Pod {
 	})
 }
 
-// A container of a service mesh runs on for ever, and with it the pod and its Job.
+// A container of a service mesh runs on forever, and with it the pod and its Job.
 func TestBR04ARunEndsWithItsProgramBesideAContainerThatGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		code          int32

@@ -340,7 +340,7 @@ func TestPodsOfOtherJobsAreIgnored(t *testing.T) {
 	assert.Equal(t, End{}, EndOf(job, nil))
 }
 
-// A container of a service mesh runs on for ever: the Job would be called failed when its time is over,
+// A container of a service mesh runs on forever: the Job would be called failed when its time is over,
 // although the statements have run, and a user would run them again.
 func TestDB10ARunEndsWithItsProgramBesideAContainerThatGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
