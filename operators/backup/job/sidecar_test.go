@@ -81,3 +81,17 @@ func TestBR04FilesAreGoneWhenTheProgramThatDeletesThemHasEnded(t *testing.T) {
 	assert.True(t, p.Release)
 	assert.Len(t, p.Stop, 1)
 }
+
+// What a Job has done is lost with its pod, and a Restore is never begun again.
+func TestBR04NodesOfJobsAreNotRemovedToSaveCosts(t *testing.T) {
+	seen := Seen{Group: group(), Image: image, Now: clock()}
+	for _, j := range []*batchv1.Job{
+		MakePlan(toRetained(), seen).Start, MakePlan(fromPVC(), seen).Start,
+		jobtemplate.RenderLog(running(), jobtemplate.Task{State: v1alpha1.LogRunning}, group(), image, 8), jobtemplate.RenderClean(toS3(), jobtemplate.FilesOf(toS3()), nil, image),
+	} {
+		pod := j.Spec.Template.Annotations
+		assert.Equal(t, "false", pod["cluster-autoscaler.kubernetes.io/safe-to-evict"], j.Name)
+		assert.Equal(t, "true", pod["karpenter.sh/do-not-disrupt"], j.Name)
+		assert.NotEmpty(t, pod[v1alpha1.AnnotationRun], j.Name)
+	}
+}
