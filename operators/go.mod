@@ -23,6 +23,7 @@ require (
 	github.com/tidb-groups/tidb-groups/apis v0.0.0
 	github.com/tidb-groups/tidb-groups/shared v0.0.0
 	gocloud.dev v0.46.0
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	golang.org/x/oauth2 v0.37.0
 	google.golang.org/api v0.272.0
 	google.golang.org/grpc v1.83.2

@@ -59,6 +59,7 @@ func importTable() []module {
 				"google.golang.org/api",
 				"github.com/Azure/azure-sdk-for-go/sdk/azidentity", // the clients of Azure and Google that it takes
 				"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob",
+				"golang.org/x/crypto/x509roots/fallback", // for the images, which have no certificate authorities
 				"golang.org/x/oauth2",
 				"github.com/aws/aws-sdk-go-v2",        // the client of S3 that gocloud.dev takes
 				"github.com/aws/aws-sdk-go-v2/config", // finds the role of a pod

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	_ "time/tzdata" // the images have no time zones
 
 	"github.com/robfig/cron/v3"
 )

@@ -19,6 +19,12 @@ func JobPod() corev1.PodSpec {
 	}
 }
 
+// JobAnnotations keep programs that remove nodes which are not needed, or that move pods to fewer, from
+// ending the pod of a Job: what it has done so far would be lost, and a restore is never begun again.
+func JobAnnotations() map[string]string {
+	return map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
+}
+
 // JobCondition returns a condition of a Job that is True, nil if there is none.
 func JobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {

@@ -32,6 +32,8 @@ const refusal = 10 * time.Second
 type end struct {
 	complete, failed bool
 	at               metav1.Time
+	// beside says that the program has ended, and that its pod and its Job run on.
+	beside bool
 	// unstarted says that the container with the program has never run.
 	unstarted bool
 	// result that the pod has left; told says that there is one. words are Kubernetes'
@@ -66,6 +68,9 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 	}
 	if c := workload.JobCondition(job, batchv1.JobFailed); c != nil {
 		out.failed, out.at = true, c.LastTransitionTime
+	}
+	if t := p.endBeside(job); t != nil && !out.complete && !out.failed {
+		out.complete, out.failed, out.at, out.beside = t.ExitCode == 0, t.ExitCode != 0, t.FinishedAt, true
 	}
 	pods := p.podsOf(job)
 	out.unstarted = len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return mayHaveStarted(pod, out.at) })
@@ -147,6 +152,8 @@ func (p *planner) observeJob(job *batchv1.Job) {
 		after := retryAfter(s.Attempts)
 		p.plan.Outcome = p.stallRun(e.reason(), fmt.Sprintf("%s; it is tried again after %s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339)))
 		p.scheduleRetry(job, e.at, after)
+	case e.beside: // the Job is deleted, and its log with it
+		p.failRun(e.reason(), strings.TrimSuffix(e.message(), "."))
 	default:
 		p.failRun(e.reason(), fmt.Sprintf("%s; its log: kubectl -n %s logs job/%s", e.message(), job.Namespace, job.Name))
 	}

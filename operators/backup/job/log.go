@@ -32,6 +32,7 @@ func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 		return
 	}
 	job := p.lastJob()
+	runs := job != nil && !workload.HasJobEnded(job) && p.endBeside(job) == nil
 	switch {
 	case job != nil && !p.isOwnJob(job):
 		p.plan.Outcome = p.stallForForeignJob(job)
@@ -40,7 +41,7 @@ func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 		if stop := p.waitForStop("Job " + job.Name + " is being deleted"); stop.Reason == v1alpha1.ReasonPodTerminating {
 			p.plan.Outcome = stop
 		}
-	case job != nil && !workload.HasJobEnded(job):
+	case runs:
 		p.logRuns(l, job)
 	case job != nil && !p.hasNoted(l, job):
 		p.noteReport(l, job)
@@ -121,6 +122,9 @@ func (p *planner) noteReport(l *v1alpha1.LogBackup, job *batchv1.Job) {
 	s := &p.plan.Log
 	p.plan.Status.StartTime, p.plan.Status.CompletionTime = &job.CreationTimestamp, &e.at
 	if told := e.result.Log; told != nil {
+		if e.complete && told.Task == result.TaskRunning && told.Was == result.TaskPaused && l.Status.State == v1alpha1.RunRunning {
+			e.complete, e.result.Reason, e.result.Message = false, v1alpha1.ReasonLogTaskFailed, "the task had been paused, and was resumed: TiDB pauses one whose log is 48 hours behind, and the logs of TiKV say why they write none"
+		}
 		p.noteTask(told, e.at)
 	}
 	if e.complete && e.result.Log != nil {

@@ -401,3 +401,38 @@ func TestBR02ALogIsNotTruncatedForATimeThatNoTimeStampHas(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
 	assert.Greater(t, result.TSOFromTime(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), tso(0))
 }
+
+// TiDB pauses the task of a log that is 48 hours behind, and gives no error: each look would resume it, and
+// call the log complete and going on.
+func TestBR01ATaskThatOthersPausedIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		before   v1alpha1.RunState
+		was      string
+		failures int32
+	}{
+		"it ran, and was paused":         {v1alpha1.RunRunning, result.TaskPaused, 1},
+		"it was paused by the LogBackup": {v1alpha1.RunPaused, result.TaskPaused, 0},
+		"it ran on":                      {v1alpha1.RunRunning, "", 0},
+		"it was not looked at since":     {v1alpha1.RunWaiting, result.TaskPaused, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := running()
+			l.Status.State = c.before
+			j := jobtemplate.RenderLog(l, jobtemplate.Task{State: v1alpha1.LogRunning}, group(), image, 8)
+			j.CreationTimestamp = metav1.Time{Time: clock().Add(time.Second)}
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: clock().Add(2 * time.Second)}}}
+			message, err := result.Result{Log: &result.Log{Task: result.TaskRunning, Was: c.was, Start: text(tso(0)), Checkpoint: text(tso(50))}}.Encode()
+			require.NoError(t, err)
+			seen := Seen{Group: group(), Image: image, Now: clock().Add(3 * time.Second), Jobs: []*batchv1.Job{j}, Pods: []*corev1.Pod{pod(j, func(s *corev1.PodStatus) {
+				s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(message)}}}}
+			})}}
+			p := MakePlan(l, seen)
+			assert.Equal(t, c.failures, p.Log.Failures)
+			assert.Equal(t, v1alpha1.RunRunning, p.Status.State)
+			assert.Equal(t, c.failures > 0, p.Outcome.Reason == v1alpha1.ReasonLogTaskFailed)
+			if c.failures > 0 {
+				assert.Contains(t, p.Outcome.Message, "the task had been paused, and was resumed: TiDB pauses one whose log is 48 hours behind")
+			}
+		})
+	}
+}

@@ -129,10 +129,14 @@ func (p *planner) planRun() {
 	}
 }
 
-// planEnded is a run whose end stands in status. The Job of one that failed keeps its log.
+// planEnded is a run whose end stands in status. The Job of one that failed keeps its log, unless
+// its pod runs on: other physical runs would wait for it.
 func (p *planner) planEnded(job *batchv1.Job) {
-	if p.plan.Status.State == v1alpha1.RunComplete {
+	complete := p.plan.Status.State == v1alpha1.RunComplete
+	if complete || job != nil && !workload.HasJobEnded(job) {
 		p.deleteJob(job)
+	}
+	if complete {
 		p.plan.Outcome = step.Done()
 		return
 	}

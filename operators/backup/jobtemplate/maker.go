@@ -31,6 +31,8 @@ func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
 	labels := RunLabels(run)
 	labels[v1alpha1.LabelComponent] = component
 	annotations := map[string]string{v1alpha1.AnnotationRun: run.RunKind() + "/" + run.GetName()}
+	podAnnotations := workload.JobAnnotations()
+	maps.Copy(podAnnotations, annotations)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(run, component, attempt), Namespace: run.GetNamespace(), Labels: labels, Annotations: annotations,
@@ -40,7 +42,7 @@ func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
 			}},
 		},
 		Spec: batchv1.JobSpec{BackoffLimit: ptr.To[int32](0), Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels), Annotations: maps.Clone(annotations)},
+			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels), Annotations: podAnnotations},
 			Spec:       workload.JobPod(),
 		}},
 	}

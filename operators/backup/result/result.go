@@ -41,9 +41,11 @@ const (
 )
 
 // Log is how far a log backup is. Start is the time stamp that it begins at, Checkpoint the one
-// up to which it is complete, and Truncated the one before which it was just deleted.
+// up to which it is complete, and Truncated the one before which it was just deleted. Was is
+// TaskPaused if the task was found so, and without an error.
 type Log struct {
 	Task       string `json:"task"`
+	Was        string `json:"was,omitempty"`
 	Start      string `json:"start,omitempty"`
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Truncated  string `json:"truncated,omitempty"`

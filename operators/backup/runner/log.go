@@ -61,7 +61,10 @@ func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, err
 	if err != nil {
 		return result.Result{}, err
 	}
-	failed := own.listErrors()
+	failed, was := own.listErrors(), ""
+	if own != nil && own.Status == taskPaused {
+		was = result.TaskPaused
+	}
 	if err := c.changeTask(ctx, log, own); err != nil {
 		return result.Result{}, err
 	}
@@ -82,6 +85,7 @@ func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, err
 		failed = append(failed, own.listErrors()...)
 	}
 	own.fillIn(out.Log, c.Log.State)
+	out.Log.Was = was
 	if len(failed) > 0 && c.Log.State != result.TaskStopped {
 		out.Reason, out.Message = v1alpha1.ReasonLogTaskFailed, "TiKV had paused the task: "+failed[0]
 	}

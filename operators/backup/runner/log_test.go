@@ -190,6 +190,20 @@ func TestBR01ATaskThatAnErrorPausedIsResumedAndReported(t *testing.T) {
 	}, out)
 }
 
+// Why it was paused BR does not say: the operator knows whether the LogBackup had asked for it.
+func TestBR01ThatATaskWasPausedIsTold(t *testing.T) {
+	c, br, _ := keeping(t)
+	_, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	br.tasks[0].Status = taskPaused
+	out, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, &result.Log{Task: result.TaskRunning, Was: result.TaskPaused, Start: "42", Checkpoint: "42"}, out.Log)
+	out, err = c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	assert.Empty(t, out.Log.Was)
+}
+
 func TestBR01TheCauseOfABlockedLogBackupIsNamed(t *testing.T) {
 	for name, of := range map[string]struct {
 		change        func(*Command, *brOf, server)

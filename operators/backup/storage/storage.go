@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gocloud.dev/blob"
+	_ "golang.org/x/crypto/x509roots/fallback" // the operators' images have no certificate authorities
 )
 
 // Providers of buckets.

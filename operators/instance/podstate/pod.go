@@ -111,8 +111,12 @@ func containerOutcome(s *observation.Snapshot, pod *corev1.Pod, c corev1.Contain
 }
 
 // imageField returns the field that the image of a container is set in, and the command
-// that edits it: of a sidecar that has none, that of overlays.
+// that edits it: of a sidecar that has none, that of overlays. What an admission webhook has put into
+// the pod is in no field.
 func imageField(s *observation.Snapshot, container string) string {
+	if s.Template != nil && !slices.ContainsFunc(slices.Concat(s.Template.Spec.InitContainers, s.Template.Spec.Containers), func(c corev1.Container) bool { return c.Name == container }) {
+		return "it in what has put the container into the pod, such as a service mesh"
+	}
 	switch container {
 	case s.Pod.Labels[v1alpha1.LabelComponent]:
 		return observation.OriginOf(s).DescribeField("image")

@@ -29,7 +29,7 @@ type snapshot struct {
 	Labelled map[string]statusport.Labelling
 	// Answer is the result of the last notification of TiDB about an upgrade.
 	Answer statusport.Answer
-	// Jobs that run spec.sql, and Ends, how the pods of those that have failed ended, by
+	// Jobs that run spec.sql, and Ends, how the pods of those that have failed or go on ended, by
 	// the Job's name.
 	Jobs []*batchv1.Job
 	Ends map[string]sqljob.End
@@ -87,7 +87,7 @@ func listJobs(ctx context.Context, from client.Reader, g *v1alpha1.TiDBGroup) ([
 	return out, nil
 }
 
-// jobs reads the Jobs of spec.sql and, of those whose failure is new, what their pods
+// jobs reads the Jobs of spec.sql and, of those whose failure is new or that go on, what their pods
 // said. Pods are in no cache here.
 func (r *steps) jobs(ctx context.Context, g *v1alpha1.TiDBGroup) ([]*batchv1.Job, map[string]sqljob.End, error) {
 	jobs, err := listJobs(ctx, r.Client, g)
@@ -99,7 +99,7 @@ func (r *steps) jobs(ctx context.Context, g *v1alpha1.TiDBGroup) ([]*batchv1.Job
 		return nil, nil, fmt.Errorf("list Jobs of TiDBGroup %s: %w", g.Name, err)
 	}
 	ends := map[string]sqljob.End{}
-	for _, job := range sqljob.UnreportedFailures(g, jobs) {
+	for _, job := range sqljob.ListUnreported(g, jobs, r.Now()) {
 		var pods corev1.PodList
 		if err := r.Live.List(ctx, &pods, client.InNamespace(g.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
 			ends[job.Name] = sqljob.End{Err: fmt.Errorf("list pods of Job %s: %w", job.Name, err)}

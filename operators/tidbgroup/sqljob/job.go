@@ -108,7 +108,7 @@ func renderJob(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port i
 	}}
 	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 		BackoffLimit: ptr.To[int32](0), ActiveDeadlineSeconds: ptr.To(timeout + slack),
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)}, Spec: pod},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels), Annotations: workload.JobAnnotations()}, Spec: pod},
 	}}
 }
 

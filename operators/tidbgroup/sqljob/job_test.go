@@ -202,3 +202,9 @@ func TestTheNameOfAJobFitsALabelAndTellsRunsApart(t *testing.T) {
 		}
 	}
 }
+
+// A run that has begun is not run again by itself.
+func TestDB10TheNodeOfARunIsNotRemovedToSaveCosts(t *testing.T) {
+	pod := renderJob(sample(), new(people()), image, 4000).Spec.Template.Annotations
+	assert.Equal(t, map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}, pod)
+}

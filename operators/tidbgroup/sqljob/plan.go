@@ -24,13 +24,15 @@ const (
 	// soon pods that could not be listed are asked for again.
 	overdue   = time.Minute
 	lookAgain = 10 * time.Second
+	// lookBeside is how often the pod of a Job that goes on is looked at.
+	lookBeside = 30 * time.Second
 )
 
 // Seen is what a plan is made from.
 type Seen struct {
 	// Jobs with the labels of the group's, whatever owns them.
 	Jobs []*batchv1.Job
-	// Ends are what the pods of failed Jobs said, by the Job's name.
+	// Ends are what the pods of Jobs said that have failed, or go on for a while, by the Job's name.
 	Ends map[string]End
 	// MayBegin says whether one may begin.
 	MayBegin verdict.Verdict
@@ -46,6 +48,9 @@ type Seen struct {
 type End struct {
 	// Message that the program left, and, without one, Reason that Kubernetes gives.
 	Message, Reason string
+	// Beside is how the program ended although its pod runs on, nil if it does not: others put
+	// containers into pods, as a service mesh does, which end with no program.
+	Beside *corev1.ContainerStateTerminated
 	// Err says why this is not known.
 	Err error
 }
@@ -181,10 +186,15 @@ func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *ba
 	case failed != nil:
 		status.State, status.CompletionTime = v1alpha1.SQLFailed, &failed.LastTransitionTime
 		status.Message = m.failureMessage(r, m.describeFailure(job, failed, end))
+	case end.Beside != nil && end.Beside.ExitCode == 0:
+		status.State, status.CompletionTime, status.Message = v1alpha1.SQLSucceeded, &end.Beside.FinishedAt, ""
+	case end.Beside != nil:
+		status.State, status.CompletionTime = v1alpha1.SQLFailed, &end.Beside.FinishedAt
+		status.Message = m.failureMessage(r, m.describeFailure(job, &batchv1.JobCondition{}, end))
 	default:
 		until := begun.Add(time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0))*time.Second + overdue)
 		if left := until.Sub(m.seen.Now); left > 0 {
-			m.wake(left)
+			m.wake(min(left, lookBeside))
 			break
 		}
 		status.Message = truncateMessage(fmt.Sprintf("Job %s should have ended by itself: does Kubernetes' controller of Jobs run? kubectl -n %s describe job %s", job.Name, m.g.Namespace, job.Name), "")
@@ -244,16 +254,17 @@ func findStatus(g *v1alpha1.TiDBGroup, r *v1alpha1.SQLRun) *v1alpha1.SQLStatus {
 	return &g.Status.SQL[at]
 }
 
-// UnreportedFailures returns the Jobs that have failed without that standing in status: of these
-// the pods are to be asked.
-func UnreportedFailures(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.Job {
+// ListUnreported returns the Jobs that have failed without that standing in status, and those that go
+// on for a while: of these the pods are to be asked.
+func ListUnreported(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job, now time.Time) []*batchv1.Job {
 	var out []*batchv1.Job
 	for i := range g.Spec.SQL {
 		r := &g.Spec.SQL[i]
 		known := findStatus(g, r)
 		recorded := known != nil && IsFinal(known.State)
 		for _, job := range jobs {
-			if !recorded && job.Name == jobName(g.Name, r) && metav1.IsControlledBy(job, g) && workload.JobCondition(job, batchv1.JobFailed) != nil {
+			asked := workload.JobCondition(job, batchv1.JobFailed) != nil || !workload.HasJobEnded(job) && now.Sub(job.CreationTimestamp.Time) >= lookBeside
+			if asked && !recorded && job.Name == jobName(g.Name, r) && metav1.IsControlledBy(job, g) {
 				out = append(out, job)
 			}
 		}
@@ -281,8 +292,11 @@ func EndOf(job *batchv1.Job, pods []corev1.Pod) End {
 		}
 		for _, c := range pod.Status.ContainerStatuses {
 			if t := c.State.Terminated; t != nil && c.Name == Container {
+				if slices.ContainsFunc(pod.Status.ContainerStatuses, func(other corev1.ContainerStatus) bool { return other.State.Running != nil }) {
+					out.Beside = t
+				}
 				if words := oneLine(t.Message); words != "" {
-					return End{Message: words}
+					return End{Message: words, Beside: out.Beside}
 				}
 				out.Reason = fmt.Sprintf("%s, exit code %d", oneLine(t.Reason), t.ExitCode)
 			}

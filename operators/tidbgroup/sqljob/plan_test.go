@@ -282,8 +282,10 @@ func TestTheCauseOfAFailedJobIsReportedEvenWithoutItsPod(t *testing.T) {
 		w := play(t, people())
 		w.settle()
 		p := w.step()
-		assert.Equal(t, 16*time.Minute, p.Wake, "its deadline, and some")
-		w.now = w.now.Add(p.Wake)
+		assert.Equal(t, lookBeside, p.Wake, "its pod may go on after its program")
+		w.now = w.now.Add(16*time.Minute - time.Second)
+		assert.Equal(t, time.Second, w.step().Wake, "its deadline, and some")
+		w.now = w.now.Add(time.Second)
 		assert.Zero(t, w.step().Wake)
 		assert.Contains(t, w.of("people").Message, "does Kubernetes' controller of Jobs run?")
 	})
@@ -338,6 +340,48 @@ func TestPodsOfOtherJobsAreIgnored(t *testing.T) {
 	assert.Equal(t, End{}, EndOf(job, nil))
 }
 
+// A container of a service mesh runs on forever: the Job would be called failed when its time is over,
+// although the statements have run, and a user would run them again.
+func TestDB10ARunEndsWithItsProgramBesideAContainerThatGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		code          int32
+		message, says string
+		state         v1alpha1.SQLState
+	}{
+		"it has succeeded": {0, "", "", v1alpha1.SQLSucceeded},
+		"it has failed":    {1, "statement 1 of 2: error 1064", "statement 1 of 2: error 1064; to run it again", v1alpha1.SQLFailed},
+		"it was killed":    {137, "", "its pod ended without a message: OOMKilled, exit code 137; to run it again", v1alpha1.SQLFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := play(t, people(), grants())
+			w.settle()
+			job := w.jobs[peopleJob]
+			assert.Empty(t, ListUnreported(w.group, []*batchv1.Job{job}, w.now), "it has only just begun")
+			w.now = w.now.Add(lookBeside)
+			require.Len(t, ListUnreported(w.group, []*batchv1.Job{job}, w.now), 1)
+			pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+			program := corev1.ContainerStatus{Name: Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+			proxy := corev1.ContainerStatus{Name: "istio-proxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{program, proxy}
+			w.ends[peopleJob] = EndOf(job, []corev1.Pod{pod})
+			w.settle()
+			assert.Equal(t, v1alpha1.SQLRunning, w.of("people").State)
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: c.code, Message: c.message, Reason: "OOMKilled", FinishedAt: metav1.NewTime(w.now)}}
+			w.ends[peopleJob] = EndOf(job, []corev1.Pod{pod})
+			w.step()
+			assert.Equal(t, c.state, w.of("people").State)
+			assert.Contains(t, w.of("people").Message, c.says)
+			assert.Equal(t, w.now, w.of("people").CompletionTime.Time)
+			w.settle()
+			if c.code == 0 {
+				assert.Nil(t, w.jobs[peopleJob], "nothing else ends its pod")
+				assert.Equal(t, v1alpha1.SQLRunning, w.of("grants").State)
+			}
+			assert.Equal(t, 1, w.made[peopleJob])
+		})
+	}
+}
+
 func TestOnlyTheFailuresThatAreNewAreRead(t *testing.T) {
 	c := play(t, people())
 	c.settle()
@@ -345,9 +389,9 @@ func TestOnlyTheFailuresThatAreNewAreRead(t *testing.T) {
 	jobs := []*batchv1.Job{c.jobs[peopleJob]}
 	assert.False(t, LacksJob(c.group, jobs))
 	assert.True(t, LacksJob(c.group, nil), "it runs, and is looked for where all are")
-	assert.Len(t, UnreportedFailures(c.group, jobs), 1)
+	assert.Len(t, ListUnreported(c.group, jobs, c.now), 1)
 	c.settle()
 	assert.Equal(t, v1alpha1.SQLFailed, c.of("people").State)
-	assert.Empty(t, UnreportedFailures(c.group, jobs))
+	assert.Empty(t, ListUnreported(c.group, jobs, c.now))
 	assert.False(t, LacksJob(c.group, nil), "how it ended is known")
 }
