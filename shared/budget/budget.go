@@ -22,12 +22,17 @@ import (
 // one. It counts pods, because Kubernetes cannot count those of an owner without
 // /scale in any other way.
 func ComponentBudget(g v1alpha1.Group, s observation.Snapshot, owner metav1.OwnerReference, members int32) *policyv1.PodDisruptionBudget {
-	if s.Lease.Holder.Kind == g.GroupKind() && !s.HolderLost {
+	if isDisrupted(g, s) {
 		members++
 	}
 	return budgetOf(g, owner, members, map[string]string{
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelCluster: g.PDGroupName(), v1alpha1.LabelComponent: g.Component(),
 	})
+}
+
+// isDisrupted reports whether the operators disrupt a member of a group's component.
+func isDisrupted(g v1alpha1.Group, s observation.Snapshot) bool {
+	return s.Lease.Holder.Kind == g.GroupKind() && !s.HolderLost
 }
 
 // OwnBudget returns the PodDisruptionBudget of one group whose members have
@@ -170,7 +175,7 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	if members > 1 {
 		members += missed
 	}
-	if members > 1 && isReadyButNotUp(s) {
+	if members > 1 && (isReadyButNotUp(s) || !isDisrupted(g, s) && s.CatchesUp()) {
 		members++
 	}
 	return ComponentBudget(g, s, metav1.OwnerReference{
