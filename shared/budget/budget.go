@@ -3,6 +3,7 @@ package budget
 import (
 	"slices"
 	"strings"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -141,6 +142,20 @@ func isReadyButNotUp(s observation.Snapshot) bool {
 	})
 }
 
+// closedFor is for how long a budget that let no member go does so still while PD says nothing. PD
+// whose leader is on the node that is drained has another one within some seconds.
+const closedFor = 70 * time.Second
+
+// staysClosed reports whether the budget let none of so many members go when PD was last heard of,
+// which has not been for long.
+func staysClosed(g v1alpha1.Group, s observation.Snapshot, members int32) bool {
+	if s.PD.Err == nil || s.Budget == nil || s.Budget.Spec.MinAvailable == nil || s.Budget.Spec.MinAvailable.IntValue() < int(members) {
+		return false
+	}
+	unknown := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionStoresHealthy)
+	return unknown == nil || unknown.Status != metav1.ConditionUnknown || s.Now.Sub(unknown.LastTransitionTime.Time) < closedFor
+}
+
 // hasReadyStore reports whether something holds for the store of a member of the cluster
 // whose pod is ready; listed is whether PD lists that.
 func hasReadyStore(s observation.Snapshot, holds func(store pd.Store, listed bool) bool) bool {
@@ -175,7 +190,7 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	if members > 1 {
 		members += missed
 	}
-	if members > 1 && (isReadyButNotUp(s) || !isDisrupted(g, s) && s.CatchesUp()) {
+	if members > 1 && (isReadyButNotUp(s) || !isDisrupted(g, s) && (s.CatchesUp() || staysClosed(g, s, members))) {
 		members++
 	}
 	return ComponentBudget(g, s, metav1.OwnerReference{

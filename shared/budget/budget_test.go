@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -51,6 +53,7 @@ func TestADrainMayStopOneStoreButNoneBesideADisruption(t *testing.T) {
 // spec.replicas, is added to those that have to stay.
 func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 	ready := []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue}}
+	closed := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(3))}}
 	for name, c := range map[string]struct {
 		replicas int32
 		change   func(*observation.Snapshot)
@@ -165,6 +168,16 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 		}, 3},
 		"nor for long": {3, func(s *observation.Snapshot) {
 			s.RegionsErr, s.Now = errors.New("no"), ready[0].LastTransitionTime.Add(time.Hour)
+		}, 2},
+		"PD changes its leader while a store catches up": {3, func(s *observation.Snapshot) {
+			s.PD, s.Budget = pd.View{Err: pd.ErrNoLeader}, closed
+		}, 3},
+		"while none does": {3, func(s *observation.Snapshot) {
+			s.PD, s.Budget = pd.View{Err: pd.ErrNoLeader}, OwnBudget(s.Groups[0])
+		}, 2},
+		"and does not come back": {3, func(s *observation.Snapshot) {
+			s.PD, s.Budget, s.Now = pd.View{Err: pd.ErrNoLeader}, closed, ready[0].LastTransitionTime.Add(2*time.Minute)
+			s.Groups[0].GetGroupStatus().Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStoresHealthy, Status: metav1.ConditionUnknown}}
 		}, 2},
 		"a single one never keeps a drain from ending": {1, func(s *observation.Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
 	} {

@@ -44,6 +44,14 @@ func TestADrainEvictsNoStoreWhileAnotherOneCatchesUp(t *testing.T) {
 	assert.Contains(t, c.Message, "a drain evicts no other one")
 	require.True(t, stay(3)())
 
+	// PD's leader was on the node that is drained.
+	s.PD.Fail(pd.ErrNoLeader)
+	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionUnknown, "")
+	require.True(t, stay(3)())
+	s.PD.Fail(nil)
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonRecovering)
+	require.True(t, stay(3)())
+
 	s.PD.SetRegions()
 	require.Eventually(t, stay(2), machine.StretchWait(stage.Timeout), stage.Tick)
 	s.AtRest()
