@@ -308,7 +308,7 @@ func (d *Database) StopMember(name string, lost bool) error {
 		d.led[name]++
 	}
 	if lost {
-		return d.pd.Silence(name)
+		return d.pd.Disconnect(name)
 	}
 	return d.pd.SetHealthy(name, false)
 }

@@ -112,8 +112,8 @@ func (v view) List(context.Context) ([]model.Member, error) {
 // Healthy implements model.Members: one member after the other is asked, and one whose node is off
 // the network is waited for.
 func (v view) Healthy(ctx context.Context, members []model.Member) map[uint64]bool {
-	healthy, silent := v.askMembers(members)
-	wait := time.NewTimer(time.Duration(silent) * v.n.pd.opts.Ping)
+	healthy, unreachable := v.askMembers(members)
+	wait := time.NewTimer(time.Duration(unreachable) * v.n.pd.opts.Ping)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
@@ -123,7 +123,7 @@ func (v view) Healthy(ctx context.Context, members []model.Member) map[uint64]bo
 }
 
 // askMembers returns which members run, and how many neither answer nor refuse to.
-func (v view) askMembers(members []model.Member) (healthy map[uint64]bool, silent int) {
+func (v view) askMembers(members []model.Member) (healthy map[uint64]bool, unreachable int) {
 	defer v.lock()()
 	healthy = map[uint64]bool{}
 	for _, m := range members {
@@ -131,12 +131,12 @@ func (v view) askMembers(members []model.Member) (healthy map[uint64]bool, silen
 			if n.id != m.ID {
 				continue
 			}
-			if healthy[m.ID] = n.alive; n.silent {
-				silent++
+			if healthy[m.ID] = n.alive; n.unreachable {
+				unreachable++
 			}
 		}
 	}
-	return healthy, silent
+	return healthy, unreachable
 }
 
 // Transfer implements model.Members.

@@ -95,13 +95,13 @@ func (d *disk) load() []byte {
 
 // node is one member, or what is left of one.
 type node struct {
-	pd       *PD
-	name     string
-	id       uint64
-	priority int
-	alive    bool
-	silent   bool // its node is off the network
-	removed  bool
+	pd          *PD
+	name        string
+	id          uint64
+	priority    int
+	alive       bool
+	unreachable bool // its node is off the network
+	removed     bool
 	// old is how many members it knew, itself included, when another one was started
 	// with --force-new-cluster and forgot it; 0 if none was.
 	old     int
@@ -287,7 +287,7 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 		p.mu.Unlock()
 		return nil
 	}
-	n.alive, n.silent = healthy, false
+	n.alive, n.unreachable = healthy, false
 	n.unpublished = n.unpublished && !healthy
 	n.upSince = p.clock.Now()
 	port := n.port
@@ -307,16 +307,16 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 	return n.listen()
 }
 
-// Silence takes a member off the network: it neither answers nor refuses to, until SetHealthy
+// Disconnect takes a member off the network: it neither answers nor refuses to, until SetHealthy
 // starts it again.
-func (p *PD) Silence(name string) error {
+func (p *PD) Disconnect(name string) error {
 	if err := p.SetHealthy(name, false); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := p.node(name); n != nil {
-		n.silent = true
+		n.unreachable = true
 	}
 	return nil
 }

@@ -241,7 +241,7 @@ func TestAMemberOnADeadNodeIsWaitedFor(t *testing.T) {
 	require.NoError(t, p.SetHealthy("c", false))
 	_, healthy := ask()
 	assert.Equal(t, 2, healthy)
-	require.NoError(t, p.Silence("c"))
+	require.NoError(t, p.Disconnect("c"))
 	took, healthy := ask()
 	assert.Equal(t, 2, healthy)
 	assert.GreaterOrEqual(t, took, 200*time.Millisecond)
