@@ -152,6 +152,9 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 		"a learner that catches up is no voter": {3, func(s *observation.Snapshot) {
 			s.Regions = []pd.Region{voters(pd.Peer{StoreID: "4", Voter: true}, pd.Peer{StoreID: "7", Pending: true})}
 		}, 2},
+		"nor do all but a leader that has just been elected": {3, func(s *observation.Snapshot) {
+			s.Regions = []pd.Region{{Peers: []pd.Peer{{StoreID: "4", Voter: true}, {StoreID: "5", Voter: true, Pending: true}, {StoreID: "6", Voter: true, Pending: true}}}}
+		}, 2},
 		"nor does a region that has two voters": {3, func(s *observation.Snapshot) {
 			s.Regions = []pd.Region{{Peers: voters(pd.Peer{StoreID: "4", Voter: true, Pending: true}).Peers[1:]}}
 		}, 2},

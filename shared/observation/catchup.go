@@ -34,7 +34,8 @@ func (s Snapshot) HasReturningStore() bool {
 }
 
 // CatchesUp reports whether a region would lose its majority with one more store, because a voter
-// of it on a store that is Up lacks what the others have. If PD has not said which regions do,
+// of it on a store that is Up lacks what the others have. All others than a leader that has just been
+// elected seem to, for a moment: without a majority there would be no leader. If PD has not said which regions do,
 // it may be so for a while after a store has returned.
 func (s Snapshot) CatchesUp() bool {
 	if s.RegionsErr != nil {
@@ -54,6 +55,6 @@ func (s Snapshot) CatchesUp() bool {
 			}
 			voters++
 		}
-		return behind && voters >= minVoters && left-1 < pd.Majority(voters)
+		return behind && voters >= minVoters && left == pd.Majority(voters)
 	})
 }
