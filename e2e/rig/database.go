@@ -293,8 +293,8 @@ func (d *Database) serviceName() string {
 	return names.ServiceHost(d.group.Name, d.group.Namespace, "") + ":2379"
 }
 
-// StopMember stops a PD process.
-func (d *Database) StopMember(name string) error {
+// StopMember stops a PD process. One on a node that is lost can only not be reached any more.
+func (d *Database) StopMember(name string, lost bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.running[name] {
@@ -306,6 +306,9 @@ func (d *Database) StopMember(name string) error {
 	}
 	if len(d.running) > 0 && d.pd.Leader() == name {
 		d.led[name]++
+	}
+	if lost {
+		return d.pd.Disconnect(name)
 	}
 	return d.pd.SetHealthy(name, false)
 }

@@ -47,7 +47,7 @@ func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l.process.stop = func() error { return l.db.StopMember(l.pod.Name) }
+	l.process.stop = func() error { return l.db.StopMember(l.pod.Name, a.isLost(l.process.node)) }
 	l.process.handover = a.hook(l.pod, l.db, l.claim)
 	return l.db.StartMember(Member{
 		Name: l.pod.Name, Claim: l.claim, InitialCluster: initial, Force: containerArguments(l.pod)["--force-new-cluster"] == "true", Config: config,

@@ -3,6 +3,7 @@ package budget
 import (
 	"slices"
 	"strings"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,12 +23,17 @@ import (
 // one. It counts pods, because Kubernetes cannot count those of an owner without
 // /scale in any other way.
 func ComponentBudget(g v1alpha1.Group, s observation.Snapshot, owner metav1.OwnerReference, members int32) *policyv1.PodDisruptionBudget {
-	if s.Lease.Holder.Kind == g.GroupKind() && !s.HolderLost {
+	if isDisrupted(g, s) {
 		members++
 	}
 	return budgetOf(g, owner, members, map[string]string{
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelCluster: g.PDGroupName(), v1alpha1.LabelComponent: g.Component(),
 	})
+}
+
+// isDisrupted reports whether the operators disrupt a member of a group's component.
+func isDisrupted(g v1alpha1.Group, s observation.Snapshot) bool {
+	return s.Lease.Holder.Kind == g.GroupKind() && !s.HolderLost
 }
 
 // OwnBudget returns the PodDisruptionBudget of one group whose members have
@@ -136,6 +142,20 @@ func isReadyButNotUp(s observation.Snapshot) bool {
 	})
 }
 
+// closedFor is for how long a budget that let no member go does so still while PD says nothing. PD
+// whose leader is on the node that is drained has another one within some seconds.
+const closedFor = 70 * time.Second
+
+// staysClosed reports whether the budget let none of so many members go when PD was last heard of,
+// which has not been for long.
+func staysClosed(g v1alpha1.Group, s observation.Snapshot, members int32) bool {
+	if s.PD.Err == nil || s.Budget == nil || s.Budget.Spec.MinAvailable == nil || s.Budget.Spec.MinAvailable.IntValue() < int(members) {
+		return false
+	}
+	unknown := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionStoresHealthy)
+	return unknown == nil || unknown.Status != metav1.ConditionUnknown || s.Now.Sub(unknown.LastTransitionTime.Time) < closedFor
+}
+
 // hasReadyStore reports whether something holds for the store of a member of the cluster
 // whose pod is ready; listed is whether PD lists that.
 func hasReadyStore(s observation.Snapshot, holds func(store pd.Store, listed bool) bool) bool {
@@ -170,7 +190,7 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	if members > 1 {
 		members += missed
 	}
-	if members > 1 && isReadyButNotUp(s) {
+	if members > 1 && (isReadyButNotUp(s) || !isDisrupted(g, s) && (s.CatchesUp() || staysClosed(g, s, members))) {
 		members++
 	}
 	return ComponentBudget(g, s, metav1.OwnerReference{

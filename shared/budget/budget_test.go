@@ -3,10 +3,13 @@ package budget
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -50,6 +53,7 @@ func TestADrainMayStopOneStoreButNoneBesideADisruption(t *testing.T) {
 // spec.replicas, is added to those that have to stay.
 func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 	ready := []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue}}
+	closed := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(3))}}
 	for name, c := range map[string]struct {
 		replicas int32
 		change   func(*observation.Snapshot)
@@ -139,6 +143,45 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 		"nor beside one of a group that was deleted": {1, func(s *observation.Snapshot) {
 			s.PD.Stores[0].State, s.PD.Stores[0].Address, s.Instances = pd.StateDown, "cold-0.cold-peer.ns.svc:20160", s.Instances[1:2]
 		}, 0},
+		"a region would be without a majority beside a peer that catches up": {3, func(s *observation.Snapshot) {
+			s.Regions = []pd.Region{voters(pd.Peer{StoreID: "4", Voter: true, Pending: true})}
+		}, 3},
+		"and beside one that its leader has not heard of for long": {3, func(s *observation.Snapshot) {
+			s.Regions = []pd.Region{voters(pd.Peer{StoreID: "4", Voter: true, Down: true})}
+		}, 3},
+		"a learner that catches up is no voter": {3, func(s *observation.Snapshot) {
+			s.Regions = []pd.Region{voters(pd.Peer{StoreID: "4", Voter: true}, pd.Peer{StoreID: "7", Pending: true})}
+		}, 2},
+		"nor do all but a leader that has just been elected": {3, func(s *observation.Snapshot) {
+			s.Regions = []pd.Region{{Peers: []pd.Peer{{StoreID: "4", Voter: true}, {StoreID: "5", Voter: true, Pending: true}, {StoreID: "6", Voter: true, Pending: true}}}}
+		}, 2},
+		"nor does a region that has two voters": {3, func(s *observation.Snapshot) {
+			s.Regions = []pd.Region{{Peers: voters(pd.Peer{StoreID: "4", Voter: true, Pending: true}).Peers[1:]}}
+		}, 2},
+		"one of five catches up, without which a region keeps its majority": {3, func(s *observation.Snapshot) {
+			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "7", State: pd.StateUp}, pd.Store{ID: "8", State: pd.StateUp})
+			s.Regions = []pd.Region{voters(pd.Peer{StoreID: "4", Voter: true, Pending: true}, pd.Peer{StoreID: "7", Voter: true}, pd.Peer{StoreID: "8", Voter: true})}
+		}, 2},
+		"what catches up is on a store that is disrupted already": {3, func(s *observation.Snapshot) {
+			s.Lease.Holder = lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-0"}
+			s.Regions = []pd.Region{voters(pd.Peer{StoreID: "4", Voter: true, Pending: true})}
+		}, 3},
+		"PD does not say which peers catch up, and a store has just come back": {3, func(s *observation.Snapshot) {
+			s.RegionsErr, s.Now = errors.New("no"), ready[0].LastTransitionTime.Add(time.Minute)
+		}, 3},
+		"nor for long": {3, func(s *observation.Snapshot) {
+			s.RegionsErr, s.Now = errors.New("no"), ready[0].LastTransitionTime.Add(time.Hour)
+		}, 2},
+		"PD changes its leader while a store catches up": {3, func(s *observation.Snapshot) {
+			s.PD, s.Budget = pd.View{Err: pd.ErrNoLeader}, closed
+		}, 3},
+		"while none does": {3, func(s *observation.Snapshot) {
+			s.PD, s.Budget = pd.View{Err: pd.ErrNoLeader}, OwnBudget(s.Groups[0])
+		}, 2},
+		"and does not come back": {3, func(s *observation.Snapshot) {
+			s.PD, s.Budget, s.Now = pd.View{Err: pd.ErrNoLeader}, closed, ready[0].LastTransitionTime.Add(2*time.Minute)
+			s.Groups[0].GetGroupStatus().Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStoresHealthy, Status: metav1.ConditionUnknown}}
+		}, 2},
 		"a single one never keeps a drain from ending": {1, func(s *observation.Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,6 +198,11 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 			assert.Equal(t, c.stay, SharedBudget(g, s).Spec.MinAvailable.IntValue())
 		})
 	}
+}
+
+// voters is a region with these peers and a voter on stores 5 and 6 each.
+func voters(peers ...pd.Peer) pd.Region {
+	return pd.Region{ID: "1", Peers: append(peers, pd.Peer{StoreID: "5", Voter: true}, pd.Peer{StoreID: "6", Voter: true})}
 }
 
 func TestADrainMayTakeOneServerOfATiDBGroup(t *testing.T) {

@@ -117,6 +117,8 @@ func TestP10NoAnswerOfAPDTakesTheMemoryOfOthers(t *testing.T) {
 		{"schedulers", schedulers, `["x"`, `,"x"`, view, "schedulers cannot be used: it is too long"},
 		{"evicted", evictedPath, `{"store-id-ranges":{"1":0`, `,"1":0`, view, "evict-leader-config cannot be used: it is too long"},
 		{"rules", rulesPath, `[{}`, ",{}", view, "rules cannot be used: it has more than 10000 rules"},
+		{"rules with long names", rulesPath, `[{}`, `,{"id":"` + strings.Repeat("x", 60<<10) + `"}`, view, "rules cannot be used: it is too long"},
+		{"rules of tables without end", rulesPath, `[{}`, `,{"group_id":"tiflash","role":"learner"}`, view, "rules cannot be used: it is too long"},
 		{"labels of rules", rulesPath, `[{}`, `,{"location_labels":[""` + strings.Repeat(`,""`, 64) + `]}`, view, "rules cannot be used: it has something with 65 labels, more than 64"},
 		{"regions without peers", down, `{"regions":[{}`, ",{}", unhealthy, "regions-down-peer cannot be used: it has more than 40000 regions"},
 		{"regions full of peers", down, `{"regions":[{}`, `,{"peers":[` + peers + `]}`, unhealthy, "regions-down-peer cannot be used: it has more than 40000 regions"},

@@ -1,6 +1,7 @@
 package pdapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -50,8 +51,12 @@ const (
 
 const (
 	redirectFailed      = "[PD:apiutil:ErrRedirect]redirect failed"
+	redirectNoLeader    = "[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader"
 	redirectToNotLeader = "[PD:apiutil:ErrRedirectToNotLeader]redirect to not leader"
 )
+
+// leaderWait is how long a member that knows of no leader waits for one, since v8.5.
+const leaderWait = 3 * time.Second
 
 // Handler returns the handler of all paths below /pd.
 func (s *Server) Handler() http.Handler {
@@ -118,14 +123,32 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	replyV2(w, status, map[string]any{"region_loaded": loaded})
 }
 
+// awaitLeader waits for a leader that can be asked.
+func (s *Server) awaitLeader(ctx context.Context) (model.Member, bool) {
+	ctx, cancel := context.WithTimeout(ctx, leaderWait)
+	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if leader, ok := s.Members.Leader(); ok && len(leader.ClientURLs) > 0 {
+			return leader, true
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return model.Member{}, false
+		}
+	}
+}
+
 func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(redirectorHeader) != "" {
 		http.Error(w, redirectToNotLeader, http.StatusInternalServerError)
 		return
 	}
-	leader, ok := s.Members.Leader()
-	if !ok || len(leader.ClientURLs) == 0 {
-		http.Error(w, "no leader", http.StatusServiceUnavailable)
+	leader, ok := s.awaitLeader(r.Context())
+	if !ok {
+		http.Error(w, redirectNoLeader, http.StatusServiceUnavailable)
 		return
 	}
 	if leader.ID == s.Members.Self().ID {

@@ -109,18 +109,34 @@ func (v view) List(context.Context) ([]model.Member, error) {
 	return out, nil
 }
 
-// Healthy implements model.Members.
-func (v view) Healthy(_ context.Context, members []model.Member) map[uint64]bool {
+// Healthy implements model.Members: one member after the other is asked, and one whose node is off
+// the network is waited for.
+func (v view) Healthy(ctx context.Context, members []model.Member) map[uint64]bool {
+	healthy, unreachable := v.askMembers(members)
+	wait := time.NewTimer(time.Duration(unreachable) * v.n.pd.opts.Ping)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return healthy
+}
+
+// askMembers returns which members run, and how many neither answer nor refuse to.
+func (v view) askMembers(members []model.Member) (healthy map[uint64]bool, unreachable int) {
 	defer v.lock()()
-	out := map[uint64]bool{}
+	healthy = map[uint64]bool{}
 	for _, m := range members {
 		for _, n := range v.n.pd.nodes {
-			if n.id == m.ID {
-				out[m.ID] = n.alive
+			if n.id != m.ID {
+				continue
+			}
+			if healthy[m.ID] = n.alive; n.unreachable {
+				unreachable++
 			}
 		}
 	}
-	return out
+	return healthy, unreachable
 }
 
 // Transfer implements model.Members.

@@ -32,6 +32,9 @@ type Options struct {
 	// Election is how long the members take to find another leader, by the
 	// clock of Cluster; 0 means 3 s, negative means none.
 	Election time.Duration
+	// Ping is how long a member waits for one that is off the network when it is asked which
+	// are healthy; 0 means 3 s.
+	Ping time.Duration
 	// Transfer is how long a submitted transfer takes; 0 means 500 ms, negative none.
 	Transfer time.Duration
 	// Build is what the members say they are; the zero value means pdapi.DefaultBuild.
@@ -92,12 +95,13 @@ func (d *disk) load() []byte {
 
 // node is one member, or what is left of one.
 type node struct {
-	pd       *PD
-	name     string
-	id       uint64
-	priority int
-	alive    bool
-	removed  bool
+	pd          *PD
+	name        string
+	id          uint64
+	priority    int
+	alive       bool
+	unreachable bool // its node is off the network
+	removed     bool
 	// old is how many members it knew, itself included, when another one was started
 	// with --force-new-cluster and forgot it; 0 if none was.
 	old     int
@@ -121,6 +125,9 @@ func New(opts Options) (*PD, error) {
 	}
 	if opts.Election == 0 {
 		opts.Election = 3 * time.Second
+	}
+	if opts.Ping == 0 {
+		opts.Ping = 3 * time.Second
 	}
 	if opts.Transfer == 0 {
 		opts.Transfer = 500 * time.Millisecond
@@ -280,7 +287,7 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 		p.mu.Unlock()
 		return nil
 	}
-	n.alive = healthy
+	n.alive, n.unreachable = healthy, false
 	n.unpublished = n.unpublished && !healthy
 	n.upSince = p.clock.Now()
 	port := n.port
@@ -298,6 +305,20 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 		return nil
 	}
 	return n.listen()
+}
+
+// Disconnect takes a member off the network: it neither answers nor refuses to, until SetHealthy
+// starts it again.
+func (p *PD) Disconnect(name string) error {
+	if err := p.SetHealthy(name, false); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := p.node(name); n != nil {
+		n.unreachable = true
+	}
+	return nil
 }
 
 // ForceNewCluster starts a member with its data and --force-new-cluster: it forgets

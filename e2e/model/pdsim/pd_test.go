@@ -2,6 +2,7 @@ package pdsim_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -211,4 +212,40 @@ func kinds(p *pdsim.PD) []model.AlarmKind {
 		out = append(out, a.Kind)
 	}
 	return out
+}
+
+// The leader of a real PD asks one member after the other, each for three seconds: what is on a dead
+// node neither answers nor refuses to, and one whose process has ended refuses at once.
+func TestAMemberOnADeadNodeIsWaitedFor(t *testing.T) {
+	p, err := pdsim.New(pdsim.Options{Members: []string{"a", "b", "c"}, Services: []string{"pd:2379"}, Ping: 200 * time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	client := &http.Client{Transport: p.Transport(), Timeout: 5 * time.Second}
+	ask := func() (time.Duration, int) {
+		begin := time.Now()
+		answer, err := client.Get("http://pd:2379/pd/api/v1/health")
+		require.NoError(t, err)
+		defer func() { _ = answer.Body.Close() }()
+		var members []struct {
+			Health bool `json:"health"`
+		}
+		require.NoError(t, json.NewDecoder(answer.Body).Decode(&members))
+		healthy := 0
+		for _, m := range members {
+			if m.Health {
+				healthy++
+			}
+		}
+		return time.Since(begin), healthy
+	}
+	require.NoError(t, p.SetHealthy("c", false))
+	_, healthy := ask()
+	assert.Equal(t, 2, healthy)
+	require.NoError(t, p.Disconnect("c"))
+	took, healthy := ask()
+	assert.Equal(t, 2, healthy)
+	assert.GreaterOrEqual(t, took, 200*time.Millisecond)
+	require.NoError(t, p.SetHealthy("c", true))
+	_, healthy = ask()
+	assert.Equal(t, 3, healthy)
 }

@@ -28,7 +28,11 @@ func reportStatus(g *v1alpha1.TiKVGroup, s observation.Snapshot, p groupPlan, ou
 	serving, unsure := store.IsServing(g, s, set, now)
 	p.Outcome = step.Worst(groupstatus.WithDeadline(g, p.Outcome, unsure), storestate.WaitForMajority(g, s))
 	status.GroupStatus = groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)
-	return status, set, step.Worst(outcome, p.Outcome)
+	end := step.Worst(outcome, p.Outcome)
+	if s.CatchesUp() { // nothing tells when it is over
+		end = step.Worst(end, step.RetryAfter(pdDeadline, v1alpha1.ReasonRecovering, "a store that was away catches up"))
+	}
+	return status, set, end
 }
 
 // reportMembers reports every Instance's store as PD lists it. While PD cannot be

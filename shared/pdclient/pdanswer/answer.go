@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	pdhttp "github.com/tikv/pd/client/http"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // Stores is what of PD's answer to /stores is of interest. The client
@@ -136,20 +139,33 @@ func (a Schedule) EvictsLeaders() bool {
 	return false
 }
 
-// Rules is PD's answer to /config/rules.
+// Rules is PD's answer to /config/rules. Of the rules that TiDB makes for tables with replicas
+// that are learners only the first is kept of those that ask for the same: there is one for each
+// partition.
 type Rules struct {
 	rules []rule
 }
 
-func (a *Rules) total() int64 { return maxAnswer }
+func (a *Rules) total() int64 { return maxRulesAnswer }
 
 func (a *Rules) read(r *reader) error {
-	return r.list(maxRules, "rules", func() error {
+	known, kept := map[string]bool{}, int64(0)
+	return r.list(math.MaxInt, "rules", func() error {
 		var next rule
+		begin := r.InputOffset()
 		if err := r.value(&next); err != nil {
 			return err
 		}
-		a.rules = append(a.rules, next)
+		if asks := next.learnersKey(); asks == "" || !known[asks] {
+			known[asks], a.rules = true, append(a.rules, next)
+			kept += r.InputOffset() - begin
+		}
+		switch {
+		case len(a.rules) > maxRules:
+			return errRules
+		case kept > maxAnswer:
+			return errTooLong
+		}
 		values := len(next.LocationLabels) + len(next.Constraints)
 		for _, c := range next.Constraints {
 			values += len(c.Values)
@@ -174,6 +190,15 @@ type rule struct {
 		Op     string   `json:"op"`
 		Values []string `json:"values"`
 	} `json:"label_constraints"`
+}
+
+// learnersKey writes down what the rule of a table with replicas that are learners asks for; empty for
+// any other rule. The group of these is called as the engine of their stores.
+func (r rule) learnersKey() string {
+	if r.Role != "learner" || !v1alpha1.HasLearnersOnly(r.Group) {
+		return ""
+	}
+	return fmt.Sprintf("%q %d %q %q %q", r.Group, r.Count, r.Constraints, r.LocationLabels, r.IsolationLevel)
 }
 
 // flag is a bool that PD writes as a string.

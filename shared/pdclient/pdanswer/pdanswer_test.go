@@ -2,6 +2,7 @@ package pdanswer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -129,4 +130,45 @@ func TestLabelsOfPlacesAreReadInTheirOrder(t *testing.T) {
 		assert.Equal(t, c.want, v.LocationLabels, "%q", c.text)
 		assert.True(t, v.PlacementRules)
 	}
+}
+
+// P5: TiDB gives PD a rule for each table, and each partition, with replicas that are learners. What
+// they ask for is alike, and a cluster of very many is managed as any other.
+func TestVeryManyRulesOfTablesThatAskForTheSameAreOne(t *testing.T) {
+	var body strings.Builder
+	body.WriteString(`[{"group_id": "pd", "id": "default", "start_key": "", "end_key": "", "role": "voter", "count": 3}`)
+	for table := range 30_000 {
+		fmt.Fprintf(&body, `,
+  {
+    "group_id": "tiflash",
+    "id": "table-%d-r",
+    "index": 120,
+    "start_key": "7480000000%08xff2d5f720000000000fa",
+    "end_key": "7480000000%08xff2e00000000000000f8",
+    "role": "learner",
+    "is_witness": false,
+    "count": %d,
+    "label_constraints": [
+      {
+        "key": "engine",
+        "op": "in",
+        "values": [
+          "tiflash"
+        ]
+      }
+    ],
+    "create_timestamp": 1764430000
+  }`, table, table, table, 1+table%2)
+	}
+	body.WriteString("]")
+	var answer Rules
+	broken, err := Decode(strings.NewReader(body.String()), &answer)
+	require.NoError(t, errors.Join(broken, err))
+	var v pd.View
+	AddRules(&v, answer)
+	var ids []string
+	for _, r := range v.Rules {
+		ids = append(ids, r.ID)
+	}
+	assert.Equal(t, []string{"default", "table-0-r", "table-1-r"}, ids)
 }

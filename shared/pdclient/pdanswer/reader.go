@@ -13,6 +13,9 @@ import (
 const (
 	// maxAnswer bounds an answer, in bytes; ten thousand stores take half of it.
 	maxAnswer = 4 << 20
+	// maxRulesAnswer bounds the list of placement rules, in bytes, of which no more than maxAnswer
+	// are kept; a rule of a table takes some 500.
+	maxRulesAnswer = 16 << 20
 	// maxConfig bounds an answer that is read in one piece, in bytes.
 	maxConfig = 1 << 20
 	// maxPiece bounds one element of a list, in bytes.
@@ -162,6 +165,7 @@ var (
 	errTooLong  = errors.New("it is too long")
 	errNoObject = errors.New("it is not an object")
 	errMore     = errors.New("there is more after it")
+	errRules    = fmt.Errorf("it has more than %d rules", maxRules)
 )
 
 // checkCount says that a list of an element is longer than it is believed to be.

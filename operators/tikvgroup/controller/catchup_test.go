@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+)
+
+// P1: nodes are drained one after the other. The store of the first one is Up, and its peers need
+// snapshots: Kubernetes, which counts pods that are ready, must not evict another one.
+func TestADrainEvictsNoStoreWhileAnotherOneCatchesUp(t *testing.T) {
+	t.Parallel()
+	s, g := running(t, 3)
+	s.PD.Change(func(v *pd.View) {
+		for n := range v.Stores {
+			v.Stores[n].Regions = 10
+		}
+	})
+	stay := func(want int) func() bool {
+		return func() bool {
+			var budget policyv1.PodDisruptionBudget
+			key := client.ObjectKey{Namespace: g.Namespace, Name: observation.BudgetName(g)}
+			return s.Client.Get(t.Context(), key, &budget) == nil && budget.Spec.MinAvailable.IntValue() == want
+		}
+	}
+	require.Eventually(t, stay(2), machine.StretchWait(stage.Timeout), stage.Tick)
+
+	s.PD.SetRegions(pd.Region{ID: "7", Peers: []pd.Peer{{StoreID: "1", Voter: true, Pending: true}, {StoreID: "2", Voter: true}, {StoreID: "3", Voter: true}}})
+	s.PD.SetState(pd.StateDisconnected, s.StoreID("basic-tikv-0"))
+	require.Eventually(t, stay(3), machine.StretchWait(stage.Timeout), stage.Tick)
+	s.PD.SetState(pd.StateUp, s.StoreID("basic-tikv-0"))
+	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonRecovering)
+	assert.Contains(t, c.Message, "a drain evicts no other one")
+	require.True(t, stay(3)())
+
+	// PD's leader was on the node that is drained.
+	s.PD.Fail(pd.ErrNoLeader)
+	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionUnknown, "")
+	require.True(t, stay(3)())
+	s.PD.Fail(nil)
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonRecovering)
+	require.True(t, stay(3)())
+
+	s.PD.SetRegions()
+	require.Eventually(t, stay(2), machine.StretchWait(stage.Timeout), stage.Tick)
+	s.AtRest()
+	s.RequireNoWrites(time.Second)
+}
