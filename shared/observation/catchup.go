@@ -34,9 +34,9 @@ func (s Snapshot) HasReturningStore() bool {
 }
 
 // CatchesUp reports whether a region would lose its majority with one more store, because a voter
-// of it on a store that is Up lacks what the others have. All others than a leader that has just been
-// elected seem to, for a moment: without a majority there would be no leader. If PD has not said which regions do,
-// it may be so for a while after a store has returned.
+// of it on a store that is Up lacks what the others have. For a moment all but a leader that has
+// just been elected seem to: without a majority there would be no leader. If PD has not said which
+// regions do, it may be so for a while after a store has returned.
 func (s Snapshot) CatchesUp() bool {
 	if s.RegionsErr != nil {
 		return s.HasReturningStore()

@@ -533,8 +533,8 @@ type GroupStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Reason of Stalled, Ready or UpToDate, whichever keeps the object from what its
 	// spec asks for, in this order; LeadersEvicted if all is well but for a member that
-	// leads nothing on request, CertificateExpiring but for a certificate that ends soon;
-	// empty if there is nothing to report. For kubectl get.
+	// leads nothing on request, CertificateExpiring but for a certificate that ends soon,
+	// Recovering but for a store that was away and catches up; empty if there is nothing to report. For kubectl get.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message that goes with Reason, of at most 80 characters; the condition has all

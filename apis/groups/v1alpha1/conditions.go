@@ -76,7 +76,8 @@ const (
 	ReasonRestarting = "Restarting"
 	// ReasonPreparing: the database is being prepared for a member to stop.
 	ReasonPreparing = "Preparing"
-	// ReasonRecovering: a restarted member gets back what was moved away from it.
+	// ReasonRecovering: a restarted member gets back what was moved away from it, or a store that
+	// was away catches up, and no drain evicts another one.
 	ReasonRecovering = "Recovering"
 	// ReasonDraining: a member is leaving the database for good.
 	ReasonDraining = "Draining"
