@@ -12,11 +12,11 @@ import (
 )
 
 const (
+	// MinVoters is the number of voters from which on a region can do without one.
+	MinVoters = 3
 	// catchUp is for how long the regions of a store are looked at after it became ready: it may
 	// need snapshots of what was written meanwhile.
 	catchUp = 30 * time.Minute
-	// minVoters is from how many voters on a region can do without one.
-	minVoters = 3
 )
 
 // HasReturningStore reports whether a member of the cluster whose store is Up has not been ready
@@ -42,19 +42,29 @@ func (s Snapshot) CatchesUp() bool {
 		return s.HasReturningStore()
 	}
 	return slices.ContainsFunc(s.Regions, func(r pd.Region) bool {
-		voters, left, behind := 0, 0, false
-		for _, p := range r.Peers {
-			store, listed := s.PD.Store(p.StoreID)
-			switch up := listed && store.State == pd.StateUp; {
-			case !p.Voter:
-				continue
-			case up && !p.Down && !p.Pending:
-				left++
-			default:
-				behind = behind || up
-			}
-			voters++
-		}
-		return behind && voters >= minVoters && left == pd.Majority(voters)
+		work, voters := CountSurvivors(r, s.PD, "")
+		isBehind := func(p pd.Peer) bool { return p.Voter && isUp(s.PD, p.StoreID) && (p.Down || p.Pending) }
+		return voters >= MinVoters && work == pd.Majority(voters) && slices.ContainsFunc(r.Peers, isBehind)
 	})
+}
+
+// CountSurvivors counts the voters of a region, and those of them that work on other
+// stores than one.
+func CountSurvivors(r pd.Region, view pd.View, without string) (left, voters int) {
+	for _, p := range r.Peers {
+		if !p.Voter {
+			continue
+		}
+		voters++
+		if p.StoreID != without && !p.Down && !p.Pending && isUp(view, p.StoreID) {
+			left++
+		}
+	}
+	return left, voters
+}
+
+// isUp reports whether PD lists a store, and as Up.
+func isUp(view pd.View, store string) bool {
+	s, listed := view.Store(store)
+	return listed && s.State == pd.StateUp
 }

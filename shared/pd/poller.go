@@ -198,7 +198,7 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 			continue
 		case <-timer.C:
 		}
-		end, err := p.turns.Wait(ctx, kicked || p.isMoving(w), func() bool { return p.hasFailed(w) })
+		end, err := p.turns.Wait(ctx, kicked || p.isMoving(w), func() bool { return p.mayTakeLong(w) })
 		if err != nil {
 			return // the context has ended
 		}
@@ -235,8 +235,8 @@ func (p *Poller) reusableView(w *watch, kicked bool) *View {
 // longPoll is how long a poll takes of which others are not to wait for the end.
 const longPoll = 2 * time.Second
 
-// hasFailed reports whether the last poll of a PD failed, or took long.
-func (p *Poller) hasFailed(w *watch) bool {
+// mayTakeLong reports whether a poll of a PD may take long: the last one failed, or took long.
+func (p *Poller) mayTakeLong(w *watch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return w.late > 0 || w.slow || w.view.Err != nil

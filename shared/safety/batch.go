@@ -172,7 +172,7 @@ func peersAreIsolated(c storestate.State, stopped map[string]bool) verdict.Verdi
 				rule.Group, rule.ID, isolation, label, order, rule.Group, label, label)
 		}
 	}
-	if n := replicaCount(c); n < minVoters {
+	if n := replicaCount(c); n < observation.MinVoters {
 		return verdict.Refusef("PD keeps %d replicas of every region, which cannot do without one: %s config set max-replicas 3", n, order)
 	}
 	return enoughZones(c, labels, isolation, stopped)

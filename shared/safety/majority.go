@@ -5,14 +5,12 @@ import (
 	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
-
-// minVoters is the number of voters from which on a region can do without one.
-const minVoters = 3
 
 // describeRegionAtRisk says how to look at the regions that a stop waits for. It names none of
 // them: while PD replicates these are others at every moment, and a message that
@@ -32,7 +30,7 @@ func RegionsKeepMajority(c storestate.State, i *v1alpha1.Instance) verdict.Verdi
 	}
 	few := isUnreplicated(c, *m.Store)
 	switch {
-	case few && countVoterStores(c) < minVoters:
+	case few && countVoterStores(c) < observation.MinVoters:
 		return verdict.Allow() // no region has three voters
 	case s.RegionsErr != nil:
 		return verdict.Refuse(s.RegionsErr.Error())
@@ -52,7 +50,7 @@ func RegionsAtRisk(c storestate.State, i *v1alpha1.Instance) []string {
 		return nil
 	}
 	few := isUnreplicated(c, *m.Store)
-	if few && countVoterStores(c) < minVoters {
+	if few && countVoterStores(c) < observation.MinVoters {
 		return nil
 	}
 	var out []string
@@ -67,10 +65,10 @@ func RegionsAtRisk(c storestate.State, i *v1alpha1.Instance) []string {
 // isAtRisk reports whether a region would be left without a majority if a store were
 // stopped. few says that the store is unreplicated.
 func isAtRisk(r pd.Region, view pd.View, on pd.Store, few bool) bool {
-	left, voters := countSurvivors(r, view, on.ID)
+	left, voters := observation.CountSurvivors(r, view, on.ID)
 	at := slices.IndexFunc(r.Peers, func(p pd.Peer) bool { return p.StoreID == on.ID })
 	switch {
-	case voters < minVoters && (few || !r.Missing && onTiKV(r, view) < minVoters):
+	case voters < observation.MinVoters && (few || !r.Missing && onTiKV(r, view) < observation.MinVoters):
 		return false // no more are wanted, or there are no more such stores
 	case at >= 0 && r.Peers[at].Voter:
 		return left < pd.Majority(voters)
@@ -109,7 +107,7 @@ func isUnreplicated(c storestate.State, on pd.Store) bool {
 	if !named || !placement.IsKeptEmpty(c, on) {
 		most = max(most, min(view.MaxReplicas, alike))
 	}
-	return most < minVoters
+	return most < observation.MinVoters
 }
 
 // countVoterStores is how many stores may have voters.
@@ -132,20 +130,4 @@ func onTiKV(r pd.Region, view pd.View) int {
 		}
 	}
 	return n
-}
-
-// countSurvivors counts the voters of a region, and those of them that work on other
-// stores than one.
-func countSurvivors(r pd.Region, view pd.View, without string) (left, voters int) {
-	for _, p := range r.Peers {
-		if !p.Voter {
-			continue
-		}
-		voters++
-		s, listed := view.Store(p.StoreID)
-		if p.StoreID != without && !p.Down && !p.Pending && listed && s.State == pd.StateUp {
-			left++
-		}
-	}
-	return left, voters
 }

@@ -40,6 +40,25 @@ func HasJobEnded(job *batchv1.Job) bool {
 	return JobCondition(job, batchv1.JobComplete) != nil || JobCondition(job, batchv1.JobFailed) != nil
 }
 
+// EndBeside returns how a container of a pod ended while others of it run on, nil if it has not:
+// others put containers into pods, as a service mesh does, which end with no program. Kubernetes ends
+// the Job of the pod only with them.
+func EndBeside(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {
+	var ended *corev1.ContainerStateTerminated
+	runsOn := false
+	for i := range pod.Status.ContainerStatuses {
+		c := &pod.Status.ContainerStatuses[i]
+		runsOn = runsOn || c.State.Running != nil
+		if c.Name == container {
+			ended = c.State.Terminated
+		}
+	}
+	if !runsOn {
+		return nil
+	}
+	return ended
+}
+
 // KeyVolume returns a volume with one key of a Secret as a file. The Secret may be missing:
 // the program that reads it says so, where a pod would only hang.
 func KeyVolume(r *v1alpha1.KeyReference, file string) corev1.VolumeSource {

@@ -143,7 +143,7 @@ func refuseStrictLabels(g *v1alpha1.PDGroup) []string {
 	if err != nil {
 		return nil // renderConfig says so
 	}
-	if table, ok := user["replication"].(map[string]any); ok && table["strictly-match-label"] == true {
+	if user.Leaves()["replication.strictly-match-label"] == true {
 		return []string{"spec.config: replication.strictly-match-label: stores get their labels when they have registered, and PD would register none without: set it to false"}
 	}
 	return nil

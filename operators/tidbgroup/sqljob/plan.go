@@ -48,8 +48,8 @@ type Seen struct {
 type End struct {
 	// Message that the program left, and, without one, Reason that Kubernetes gives.
 	Message, Reason string
-	// Beside is how the program ended although its pod runs on, nil if it does not: others put
-	// containers into pods, as a service mesh does, which end with no program.
+	// Beside is how the program ended although its pod runs on, nil if it does not: see
+	// workload.EndBeside.
 	Beside *corev1.ContainerStateTerminated
 	// Err says why this is not known.
 	Err error
@@ -292,8 +292,8 @@ func EndOf(job *batchv1.Job, pods []corev1.Pod) End {
 		}
 		for _, c := range pod.Status.ContainerStatuses {
 			if t := c.State.Terminated; t != nil && c.Name == Container {
-				if slices.ContainsFunc(pod.Status.ContainerStatuses, func(other corev1.ContainerStatus) bool { return other.State.Running != nil }) {
-					out.Beside = t
+				if beside := workload.EndBeside(pod, Container); beside != nil {
+					out.Beside = beside
 				}
 				if words := oneLine(t.Message); words != "" {
 					return End{Message: words, Beside: out.Beside}

@@ -76,12 +76,12 @@ type Orders struct {
 	queue   *question.Queue
 	mu      sync.Mutex
 	answers map[types.NamespacedName]Answer
-	owed    map[types.NamespacedName]Order
+	owed    map[types.NamespacedName]*Order // none that is nil
 }
 
 // NewOrders returns an empty memory that gives orders by tell.
 func NewOrders(tell Tell, now func() time.Time) *Orders {
-	return &Orders{tell: tell, now: now, queue: question.NewQueue(ordersAtOnce), answers: map[types.NamespacedName]Answer{}, owed: map[types.NamespacedName]Order{}}
+	return &Orders{tell: tell, now: now, queue: question.NewQueue(ordersAtOnce), answers: map[types.NamespacedName]Answer{}, owed: map[types.NamespacedName]*Order{}}
 }
 
 // Answers reports which groups have an answer.
@@ -114,7 +114,7 @@ func (o *Orders) Owe(group types.NamespacedName, order *Order) {
 	defer o.mu.Unlock()
 	delete(o.owed, group)
 	if order != nil {
-		o.owed[group] = *order
+		o.owed[group] = order
 	}
 }
 
@@ -122,13 +122,10 @@ func (o *Orders) Owe(group types.NamespacedName, order *Order) {
 func (o *Orders) Forget(group types.NamespacedName) *Order {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	owed, is := o.owed[group]
+	owed := o.owed[group]
 	delete(o.answers, group)
 	delete(o.owed, group)
-	if !is {
-		return nil
-	}
-	return &owed
+	return owed
 }
 
 func (o *Orders) deliver(ctx context.Context, order Order) {
