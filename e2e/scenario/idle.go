@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
@@ -30,8 +33,28 @@ func (r *runner) idle(ctx context.Context, d time.Duration) error {
 			break
 		}
 	}
+	before, err := r.statuses(ctx)
+	if err != nil {
+		return err
+	}
 	written, err := r.written(ctx, d)
-	return errors.Join(err, written)
+	if written == nil || err != nil {
+		return err
+	}
+	after, err := r.statuses(ctx)
+	return errors.Join(written, err, errors.New(cmp.Diff(before, after)))
+}
+
+// statuses returns the status of every object, by kind and name.
+func (r *runner) statuses(ctx context.Context) (map[string]any, error) {
+	out := map[string]any{}
+	err := r.world.Await(ctx, func(all objects.Set) error {
+		for _, key := range all.Keys() {
+			out[key.String()] = all.Get(key.Kind, key.Name).DeepCopy().Object["status"]
+		}
+		return nil
+	})
+	return out, err
 }
 
 // written lets time pass, and says what operators have written in it: that it

@@ -190,7 +190,7 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	if members > 1 {
 		members += missed
 	}
-	if members > 1 && (isReadyButNotUp(s) || !isDisrupted(g, s) && (s.CatchesUp() || staysClosed(g, s, members))) {
+	if members > 1 && (isReadyButNotUp(s) || !isDisrupted(g, s) && (s.CatchesUp(g) || staysClosed(g, s, members))) {
 		members++
 	}
 	return ComponentBudget(g, s, metav1.OwnerReference{

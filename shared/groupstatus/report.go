@@ -156,7 +156,7 @@ func findNote(g v1alpha1.Group, s observation.Snapshot) (reason, note string) {
 	if expiring := s.Certificates.DescribeExpiry(g, s.PDGroup, s.Now); expiring != "" {
 		return v1alpha1.ReasonCertificateExpiring, expiring
 	}
-	if s.CatchesUp() {
+	if s.CatchesUp(g) {
 		return v1alpha1.ReasonRecovering, "a store that was away catches up, and a drain evicts no other one until then; everything matches the spec"
 	}
 	return noteLeaderless(s)

@@ -1,6 +1,7 @@
 package groupstatus_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
@@ -87,6 +89,24 @@ func TestSEC01ACertificateThatStaysUnsignedNeedsAUser(t *testing.T) {
 		set := conditions.New(g.Status.Conditions, 1, clock())
 		groupstatus.Report(g, observation.Snapshot{Now: clock()}, planning.Plan{Outcome: waits}, groupstatus.Work{Acted: step.Done()}, set)
 		assert.Equal(t, stalled, set.Is(v1alpha1.ConditionStalled), since)
+	}
+}
+
+// P9: its stores are stopped, and PD, which lists them as Up, does not answer about regions any
+// more. Nothing comes back, and the next poll would say so a second time.
+func TestASuspendedGroupDoesNotRecover(t *testing.T) {
+	i := instance(1, func(s *conditions.Set) {
+		s.MarkFalse(v1alpha1.ConditionPodReady, v1alpha1.ReasonSuspended, "stopped")
+	})
+	i.Status.Member = &v1alpha1.MemberStatus{ID: "1"}
+	s := observation.Snapshot{Now: clock(), Instances: []*v1alpha1.Instance{i}, RegionsErr: errors.New("no answer in time")}
+	s.PD.Stores = []pd.Store{{ID: "1", State: pd.StateUp, Regions: 10}}
+	for suspended, want := range map[bool]string{false: v1alpha1.ReasonRecovering, true: v1alpha1.ReasonUpToDate} {
+		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
+		g.Spec.Suspended = suspended
+		set := conditions.New(nil, 1, clock())
+		groupstatus.Report(g, s, planning.Plan{Outcome: step.Done()}, groupstatus.Work{Acted: step.Done(), Serving: true}, set)
+		assert.Equal(t, want, set.Get(v1alpha1.ConditionUpToDate).Reason, "suspended: %t", suspended)
 	}
 }
 

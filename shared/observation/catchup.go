@@ -33,12 +33,16 @@ func (s Snapshot) HasReturningStore() bool {
 	})
 }
 
-// CatchesUp reports whether a region would lose its majority with one more store, because a voter
-// of it on a store that is Up lacks what the others have. For a moment all but a leader that has
+// CatchesUp reports whether a region would lose its majority with one more store of a group,
+// because a voter of it on a store that is Up lacks what the others have: not while the group is
+// suspended, since none comes back then. For a moment all but a leader that has
 // just been elected seem to: without a majority there would be no leader. If PD has not said which
 // regions do, it may be so for a while after a store has returned.
-func (s Snapshot) CatchesUp() bool {
-	if s.RegionsErr != nil {
+func (s Snapshot) CatchesUp(g v1alpha1.Group) bool {
+	switch {
+	case g.GetComponentSpec().Suspended:
+		return false
+	case s.RegionsErr != nil:
 		return s.HasReturningStore()
 	}
 	return slices.ContainsFunc(s.Regions, func(r pd.Region) bool {

@@ -18,7 +18,7 @@ const regionsDeadline = 3 * time.Second
 // member of the group is being stopped or is to be, or a store has not been back for long: a
 // drain may stop another one.
 func AskRegions(ctx context.Context, env operator.Env, g v1alpha1.Group, s *observation.Snapshot) {
-	due := s.HoldsLease() || observation.IsRestartDue(g, *s) && (s.Lease.IsFree() || s.HolderLost) || s.HasReturningStore()
+	due := s.HoldsLease() || observation.IsRestartDue(g, *s) && (s.Lease.IsFree() || s.HolderLost) || !g.GetComponentSpec().Suspended && s.HasReturningStore()
 	if !due || s.PDPending || s.PD.Err != nil {
 		return
 	}

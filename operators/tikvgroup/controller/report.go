@@ -29,7 +29,7 @@ func reportStatus(g *v1alpha1.TiKVGroup, s observation.Snapshot, p groupPlan, ou
 	p.Outcome = step.Worst(groupstatus.WithDeadline(g, p.Outcome, unsure), storestate.WaitForMajority(g, s))
 	status.GroupStatus = groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)
 	end := step.Worst(outcome, p.Outcome)
-	if s.CatchesUp() { // nothing tells when it is over
+	if s.CatchesUp(g) { // nothing tells when it is over
 		end = step.Worst(end, step.RetryAfter(pdDeadline, v1alpha1.ReasonRecovering, "a store that was away catches up"))
 	}
 	return status, set, end
