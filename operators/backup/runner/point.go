@@ -33,9 +33,16 @@ func (c Command) restorePoint(ctx context.Context, p *storage.Place, db *sql.DB,
 	if err != nil {
 		return result.Result{}, err
 	}
+	before, err := c.Cluster.ListTiKVs(ctx, c.ConnectTimeout)
+	if err != nil {
+		return result.Result{}, err
+	}
 	to := strconv.FormatUint(until, 10)
 	if failed, err := c.leadRestore(ctx, p, db, log, c.pointArgs(p, l, to)); err != nil {
 		return failed, err
+	}
+	if err := c.Cluster.ConfirmNoStart(ctx, before, c.ConnectTimeout); err != nil {
+		return failure.NewResult(err, v1alpha1.ReasonRunFailed, true), errBegun
 	}
 	return result.Result{Bytes: m.Bytes, TSO: to}, nil
 }
