@@ -17,6 +17,12 @@ import (
 const (
 	// ofBR begins the names of what BR has PD hold back from garbage collection.
 	ofBR = "br-"
+	// pausePoint ends the name of what BR has PD hold back for a task of log backup that is paused, and
+	// errorPoint of what each TiKV does for one that it has paused. flushPoint begins the name
+	// of what it does for any.
+	pausePoint = "_pause_safepoint"
+	errorPoint = "-pause-guard"
+	flushPoint = "backup-stream-"
 	// TidyTimeout bounds what is undone in PD: it ends, with the removal of files, before the
 	// pod's grace does.
 	TidyTimeout = 8 * time.Second
@@ -36,6 +42,13 @@ type SafePoint struct {
 
 // IsHeldByBR reports whether a run of BR holds it.
 func (s SafePoint) IsHeldByBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
+
+// IsForTask reports whether it is held for a task of log backup. What TiKV has asked for stays for up to
+// a day after the task is stopped.
+func (s SafePoint) IsForTask(task string) bool {
+	return s.ServiceID == task+pausePoint || strings.HasPrefix(s.ServiceID, flushPoint+task+"-") ||
+		strings.HasPrefix(s.ServiceID, task+"-") && strings.HasSuffix(s.ServiceID, errorPoint)
+}
 
 func (c Cluster) pd() hook.PD { return hook.NewPD(c.PD, hook.TLS{Dir: c.TLS}) }
 

@@ -27,9 +27,6 @@ const (
 	taskError  = "ERROR"
 )
 
-// pausePoint ends the name of what BR has PD hold back for a task that is paused.
-const pausePoint = "_pause_safepoint"
-
 // logStates are what a task can be asked to be.
 func logStates() []string {
 	return []string{result.TaskRunning, result.TaskPaused, result.TaskStopped}
@@ -160,7 +157,7 @@ func (c Command) startTask(ctx context.Context, log io.Writer) error {
 	return c.runBR(ctx, log, p, "start", "--storage", p.URL())
 }
 
-// stopTask stops the task, and removes what BR has PD hold back for it, also if a run that was
+// stopTask stops the task, and removes what PD holds back for it, also if a run that was
 // killed has stopped it before.
 func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) error {
 	begun := c.Log.Begun
@@ -171,7 +168,7 @@ func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) erro
 		}
 	}
 	return c.Cluster.RemoveSafePoints(ctx, func(s cluster.SafePoint) bool {
-		return s.ServiceID == c.Log.Task+pausePoint || s.IsHeldByBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
+		return s.IsForTask(c.Log.Task) || s.IsHeldByBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
 	})
 }
 

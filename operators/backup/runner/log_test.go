@@ -55,7 +55,7 @@ func (b *brOf) run(_ context.Context, tool Process) error {
 			return errors.New("the task is paused already")
 		}
 		b.tasks[0].Status = taskPaused
-		b.pd.points = append(b.pd.points, cluster.SafePoint{ServiceID: value("--task-name") + pausePoint, SafePoint: 44})
+		b.pd.points = append(b.pd.points, cluster.SafePoint{ServiceID: value("--task-name") + "_pause_safepoint", SafePoint: 44})
 	case "resume":
 		if b.tasks[0].Status == taskNormal {
 			return errors.New("the task is active already")
@@ -119,10 +119,27 @@ func TestBR01ATaskIsBroughtToItsStateAndNothingOfItStaysInPD(t *testing.T) {
 	assert.Equal(t, result.Log{Task: "Stopped", Start: "42", Checkpoint: "99"}, do(result.TaskStopped, "status", "stop"), "how far it came is not lost")
 	assert.Equal(t, others(), br.pd.points)
 	// A run that was killed has stopped it, and not gone on.
-	br.pd.points, c.Log.Begun = append(br.pd.points, cluster.SafePoint{ServiceID: "br-start", SafePoint: 41}, cluster.SafePoint{ServiceID: "pitr_12345678" + pausePoint, SafePoint: 44}), "42"
+	br.pd.points, c.Log.Begun = append(br.pd.points, cluster.SafePoint{ServiceID: "br-start", SafePoint: 41}, cluster.SafePoint{ServiceID: "pitr_12345678_pause_safepoint", SafePoint: 44}), "42"
 	assert.Equal(t, result.Log{Task: "Stopped"}, do(result.TaskStopped, "status"))
 	assert.Equal(t, others(), br.pd.points)
 	assert.Equal(t, "Running", do(result.TaskRunning, "status", "start", "status").Task, "it goes on in its folder")
+}
+
+// Every TiKV has PD hold data back for the task, after each flush for two hours and after an error for
+// 24, and those of versions up to v8.5 leave it when the task is stopped.
+func TestBR01WhatTiKVHoldsBackForATaskGoesWithIt(t *testing.T) {
+	c, br, _ := keeping(t)
+	_, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	alien := cluster.SafePoint{ServiceID: "backup-stream-pitr_123456789-1", SafePoint: 44}
+	br.pd.points = append(others(), alien)
+	for _, id := range []string{"backup-stream-pitr_12345678-1", "backup-stream-pitr_12345678-22", "pitr_12345678-4-pause-guard"} {
+		br.pd.points = append(br.pd.points, cluster.SafePoint{ServiceID: id, SafePoint: 44})
+	}
+	c.Log.State = result.TaskStopped
+	_, err = c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, append(others(), alien), br.pd.points)
 }
 
 // BR locks the folder before it writes what a log begins with, and takes one that is locked for a log.
