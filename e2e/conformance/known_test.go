@@ -30,7 +30,7 @@ var unknownThen = map[string]string{
 var knownDifferences = []known{
 	{"", `^body\.(etcd_leader|leader|members\[\d\])\.(binary_version|deploy_path|git_hash): want `, "another build in another place", false},
 	{"-(status|version)$", `^body\.(build_ts|git_hash|version): want `, "another build", false},
-	{"v2-ready", "", "/pd/api/v2/ready came later: this PD knows no such path, and no operator asks for it", false},
+	{"v2-ready", "", "/pd/api/v2/ready came later: this PD knows no such path, and its members are not waited for", false},
 	{"etcd-root-health|91-noquorum-health$", `^body\.reason: recorded: true, got: false$`, "etcd 3.4 gives no reason; it was 3.5", false},
 	{"config", `(affinity-schedule-limit|enable-heartbeat-concurrent-runner|max-affinity-merge-region-size|patrol-region-worker-count|split-scatter-schedule-limit): recorded: true, got: false$`, "items that came later", false},
 	{"config", `max-merge-region-(keys: want 540000, got 200000|size: want 54, got 20)$`, "the default was raised later", false},

@@ -29,6 +29,12 @@ const maxText = 256
 // ErrNotFound is the answer of a member that does not know a path.
 var ErrNotFound = errors.New("404 Not Found")
 
+// ServerError is an answer with a status from 500 on.
+type ServerError struct{ status string }
+
+// Error implements error.
+func (e *ServerError) Error() string { return e.status }
+
 // errValues is the error of a document beyond maxValues.
 var errValues = fmt.Errorf("it has more than %d values", maxValues)
 
@@ -108,6 +114,8 @@ func (p Port) read(ctx context.Context, host, path string, most int64) ([]byte, 
 		return nil, fmt.Errorf("get %s: %w", url, err)
 	case response.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("get %s: %w", url, ErrNotFound)
+	case response.StatusCode >= http.StatusInternalServerError:
+		return nil, fmt.Errorf("get %s: %w", url, &ServerError{statusText(response)})
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("get %s: %s", url, statusText(response))
 	}

@@ -8,16 +8,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/issuance"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/reconciler"
+	"github.com/tidb-groups/tidb-groups/shared/statusports"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -33,6 +37,7 @@ const pdDeadline = 5 * time.Second
 type steps struct {
 	operator.Env
 	certificates *issuance.Reader
+	members      *statusports.Members
 }
 
 // snapshot is what all groups observe, and what PD alone adds to it.
@@ -44,8 +49,9 @@ type snapshot struct {
 
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
-	out := reconciler.Definition(v1alpha1.KindPDGroup, func(_ context.Context, env operator.Env) error {
-		return (&steps{env, issuance.NewReader(env.Live, env.Credentials, env.Now)}).component().Setup(env)
+	out := reconciler.Definition(v1alpha1.KindPDGroup, func(ctx context.Context, env operator.Env) error {
+		members := statusports.New(ctx, statusport.ReadState, statusport.IsFinal, env.Now)
+		return (&steps{env, issuance.NewReader(env.Live, env.Credentials, env.Now), members}).component().Setup(env)
 	})
 	out.Dialer, out.Tools = pdclient.OpenWithConfig, true
 	out.Cached = nil // a recovery waits for the pods of everything that PD serves
@@ -65,8 +71,11 @@ func (r *steps) component() reconciler.Component[*v1alpha1.PDGroup, snapshot, gr
 			return snapshot{s, issued}, err
 		},
 		Pending: func(s snapshot) step.Outcome {
-			if s.PDPending {
+			switch {
+			case s.PDPending:
 				return step.Wait("PD", pdDeadline, v1alpha1.ReasonBootstrapping, "PD is being asked")
+			case s.StatusPortsPending:
+				return step.Wait("PD", statusports.FirstAnswerTimeout, v1alpha1.ReasonRecovering, "members are being asked")
 			}
 			return step.Done()
 		},
@@ -90,10 +99,12 @@ func (r *steps) component() reconciler.Component[*v1alpha1.PDGroup, snapshot, gr
 				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "QuorumRecovery", string(after.Phase), "%s", recovery.DescribePhase(after))
 			}
 		},
+		Forget: r.members.Forget,
 		AsksPD: func(_ *v1alpha1.PDGroup, s snapshot) bool { return len(s.Instances) > 0 },
 		Watch: func(b *builder.Builder) *builder.Builder {
 			list := func() client.ObjectList { return &v1alpha1.PDGroupList{} }
-			return b.Watches(&v1alpha1.Instance{}, watch.GroupsOf(r.Client, list, watch.ByCluster), builder.WithPredicates(podStopPredicate()))
+			return b.WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{})).
+				Watches(&v1alpha1.Instance{}, watch.GroupsOf(r.Client, list, watch.ByCluster), builder.WithPredicates(podStopPredicate()))
 		},
 	}
 }

@@ -1,7 +1,8 @@
 // Package controller is the operator of PDGroups.
 //
 // It reads PDGroups, their Instances, Services, ConfigMaps and
-// ControllerRevisions, and asks PD for its members and their health. It writes
+// ControllerRevisions, asks PD for its members and their health, and these, while one is disrupted, whether
+// they have loaded the regions. It writes
 // Instances, Services, ConfigMaps, ControllerRevisions, a PodDisruptionBudget, the
 // cluster's disruption Lease, where spec.tls wants it the Secrets or Certificates of all
 // members, the status of PDGroups and, of each Instance's status, the member and the

@@ -43,7 +43,19 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.S
 		return s, nil
 	}
 	r.askPD(ctx, g, &s)
+	r.askMembers(g, &s)
 	return s, nil
+}
+
+// askMembers asks the members, while one of them is disrupted, whether they have loaded the regions. Nothing
+// else depends on it, and what they said is too old for the next one.
+func (r *steps) askMembers(g *v1alpha1.PDGroup, s *observation.Snapshot) {
+	key := client.ObjectKeyFromObject(g)
+	if !slices.ContainsFunc(s.Instances, s.Lease.IsHeldBy) {
+		r.members.Forget(key)
+		return
+	}
+	s.StatusPorts, s.StatusPortsPending = r.members.Observe(key, s.Instances, r.Credentials.TLSForInstances(s.Groups))
 }
 
 // askPD puts what PD says into the Snapshot. Until the cluster's ID is recorded, which is done once,

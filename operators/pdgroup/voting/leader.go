@@ -20,8 +20,8 @@ import (
 func FitsAny(*v1alpha1.Instance) bool { return true }
 
 // Successor names the member that leads next after an Instance's: one that is healthy
-// and stays, at best none that a user wants to lead nothing, Ready and at the wanted
-// revision, and of those the one that has been healthy for longest. fits reports the
+// and stays, at best one that has loaded the regions, none that a user wants to lead nothing, Ready and at the
+// wanted revision, and of those the one that has been healthy for longest. fits reports the
 // Instance of one whether it may, nil if it has none. Empty if there is none.
 func (v Voters) Successor(d component.Disruption, fits func(*v1alpha1.Instance) bool) string {
 	type candidate struct {
@@ -38,7 +38,7 @@ func (v Voters) Successor(d component.Disruption, fits func(*v1alpha1.Instance) 
 		c := candidate{name: m.Name}
 		if i != nil {
 			_, evicted := member.EvictionRequest(i)
-			for _, good := range []bool{member.PodStateOf(i) == member.PodReady, i.DeletionTimestamp == nil && !i.Spec.Retire, !evicted, member.IsReady(i), i.Status.Revision == d.Revision} {
+			for _, good := range []bool{member.PodStateOf(i) == member.PodReady, !v.isLoading(i), i.DeletionTimestamp == nil && !i.Spec.Retire, !evicted, member.IsReady(i), i.Status.Revision == d.Revision} {
 				c.score *= 2
 				if good {
 					c.score++

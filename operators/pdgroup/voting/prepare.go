@@ -12,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/statusports"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
@@ -94,7 +95,8 @@ func (v Voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
 }
 
 // Recover implements component.Component: the Lease is given back when PD calls the
-// member healthy again.
+// member healthy again and it could lead. PD itself would hand the leader to a member that has not
+// loaded the regions yet, and no client would find one until then.
 func (v Voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
 	back := membership.MayTrustAnswer(v.g, v.s)
 	if m, listed := membership.FindMember(v.g, v.s, i); back.IsAllowed() && (!listed || !m.Healthy) {
@@ -102,6 +104,11 @@ func (v Voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparati
 	}
 	if !back.IsAllowed() {
 		return waitForPD(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, back.Reason())
+	}
+	if v.isLoading(i) {
+		p := waitForPD(v1alpha1.ReasonRecovering, "member %s is loading the regions, and the others wait for it, for %s at most", i.Name, loadTimeout)
+		p.Wait.After = statusports.AskAgain
+		return p
 	}
 	return component.Preparation{Ready: true}
 }

@@ -11,10 +11,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/statusports"
 )
 
 func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -209,4 +212,59 @@ func TestTheNextDeadlineIsWhenToCheckAgain(t *testing.T) {
 			assert.Equal(t, c.due, New(g, c.seen).RecheckDelay())
 		})
 	}
+}
+
+// loading has a member say that it has not loaded the regions, since its pod was ready a while ago.
+func loading(s observation.Snapshot, slot int, ago time.Duration) observation.Snapshot {
+	i := s.Instances[slot]
+	i.Status.PodUID, i.Status.PodIP = "pod", "10.0.0.1"
+	i.Status.Conditions[1].LastTransitionTime = metav1.NewTime(clock().Add(-ago))
+	since, _ := member.ReadySince(i)
+	s.StatusPorts = map[string]member.StatusPortAnswer{i.Name: {Pod: "pod", Since: since, State: statusport.Loading}}
+	s.PD.Bootstrapped = true
+	return s
+}
+
+// PD-10: a member that has not loaded the regions could lead, and no client would find one. Others wait for
+// it, and it does not lead if another can.
+func TestPD10TheLeaseWaitsForAMemberThatLoadsTheRegions(t *testing.T) {
+	recovers := func(s observation.Snapshot) component.Preparation {
+		return New(group(), s).Recover(s.Instances[1], lease.State{})
+	}
+	assert.True(t, recovers(seen(3)).Ready, "one that does not tell is not waited for")
+	p := recovers(loading(seen(3), 1, time.Minute))
+	assert.False(t, p.Ready)
+	assert.Equal(t, v1alpha1.ReasonRecovering, p.Wait.Reason)
+	assert.Equal(t, statusports.AskAgain, p.Wait.After)
+	assert.Contains(t, p.Wait.Message, "member basic-pd-1 is loading the regions")
+	for what, s := range map[string]observation.Snapshot{
+		"another one loads":            loading(seen(3), 2, time.Minute),
+		"it says so for too long":      loading(seen(3), 1, loadTimeout),
+		"no store has registered":      loading(seen(3), 1, time.Minute),
+		"it was asked before its pod":  loading(seen(3), 1, time.Minute),
+		"it could not be asked":        loading(seen(3), 1, time.Minute),
+		"it has loaded the regions":    loading(seen(3), 1, time.Minute),
+		"its version does not tell it": loading(seen(3), 1, time.Minute),
+	} {
+		said := s.StatusPorts[name(1)]
+		switch what {
+		case "no store has registered":
+			s.PD.Bootstrapped = false
+		case "it was asked before its pod":
+			said.Pod = "before"
+		case "it could not be asked":
+			said.State, said.Err = "", errors.New("connection refused")
+		case "it has loaded the regions":
+			said.State = statusport.Loaded
+		case "its version does not tell it":
+			said.State = ""
+		}
+		s.StatusPorts[name(1)] = said
+		assert.True(t, recovers(s).Ready, what)
+	}
+	next := func(s observation.Snapshot) string {
+		return New(group(), s).Successor(component.Disruption{Instance: s.Instances[0], Verb: member.Restart, Revision: "r1"}, FitsAny)
+	}
+	assert.Equal(t, name(2), next(loading(seen(3), 1, time.Minute)))
+	assert.Equal(t, name(1), next(loading(seen(3, 2), 1, time.Minute)), "it does if no other can")
 }
