@@ -28,6 +28,10 @@ const born = 5 * time.Second
 // refusal is how soon a Job has failed after its pod came to a node that refuses it.
 const refusal = 10 * time.Second
 
+// rejected is how a kubelet begins the message of every pod that it refuses, whatever the reason: that
+// its node is short of disk has the reason of an eviction.
+const rejected = "Pod was rejected: "
+
 // end is how a Job ended.
 type end struct {
 	complete, failed bool
@@ -110,7 +114,7 @@ func mayHaveStarted(pod *corev1.Pod, failed metav1.Time) bool {
 			return false
 		}
 	}
-	refused := strings.HasPrefix(s.Reason, "OutOf") || slices.Contains([]string{"NodeAffinity", "NodeShutdown", "UnexpectedAdmissionError"}, s.Reason)
+	refused := strings.HasPrefix(s.Message, rejected)
 	atOnce := s.StartTime != nil && failed.Sub(s.StartTime.Time).Abs() < refusal
 	return !refused || !atOnce || len(s.InitContainerStatuses)+len(s.ContainerStatuses) > 0
 }
