@@ -254,10 +254,10 @@ func (p *planner) describeBlocked(job *batchv1.Job) (reason, why string) {
 			if w == nil {
 				continue
 			}
-			switch w.Reason {
-			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+			switch reason := w.Reason; {
+			case workload.IsPullFailure(reason), reason == "InvalidImageName", reason == "ErrImageNeverPull":
 				return v1alpha1.ReasonImagePullFailed, fmt.Sprintf("image %s of container %s cannot be pulled: correct the name, or the registry: %s", c.Image, c.Name, w.Reason)
-			case "CreateContainerConfigError", "CreateContainerError":
+			case slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "PreCreateHookError", "PreStartHookError"}, reason):
 				return v1alpha1.ReasonContainerConfigError, fmt.Sprintf("container %s cannot be made: %s", c.Name, result.OneLine(w.Message))
 			}
 		}

@@ -158,6 +158,13 @@ func TestBR04TheCauseOfAPodThatCannotRunIsNamed(t *testing.T) {
 		assert.Equal(t, reason, p.Outcome.Reason)
 		assert.Equal(t, v1alpha1.RunRunning, p.Status.State)
 	}
+	// A kubelet says these by turns with ImagePullBackOff.
+	for _, reason := range []string{"ErrImagePull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"} {
+		b := toRetained()
+		j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+		p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}, Pods: []*corev1.Pod{pod(j, waits(reason))}})
+		assert.Equal(t, v1alpha1.ReasonImagePullFailed, p.Outcome.Reason, reason)
+	}
 }
 
 // Kubernetes says of a Job whose pod is on a node that was cut off neither that it has failed, nor that
