@@ -172,7 +172,13 @@ func (r *reconciler) deletePod(ctx context.Context, s *observation.Snapshot, d *
 		// another one each time, and with it what status says of a refusal.
 		trial := d.Next.DeepCopy()
 		trial.Name += "-next"
-		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); refusal.IsPermanent(err) {
+		err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name))
+		if q := storage.QuotaOf(err); q != nil && refusal.ExceedsWithout(q, live) {
+			o := refusal.OverQuota(s, d.Next, q)
+			o.Message = fmt.Sprintf("pod %s is left running, its replacement cannot be made: %s", live.Name, o.Message)
+			return o
+		}
+		if refusal.IsPermanent(err) {
 			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement cannot be made: %w", live.Name, err))
 		}
 	}
