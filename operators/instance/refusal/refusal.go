@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,19 +19,33 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// IsPermanent reports whether a pod would be refused when the one that it replaces has
+// isPermanent reports whether a pod would be refused when the one that it replaces has
 // gone as well: a quota may only be too small for both, and it is unknown what a webhook
 // counts. One that does not answer, of which the API server says that it failed itself, lets
 // no pod be made.
-func IsPermanent(err error) bool {
+func isPermanent(err error) bool {
 	forbidden := apierrors.IsForbidden(err) && storage.QuotaOf(err) == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) &&
 		!strings.Contains(err.Error(), "admission webhook")
 	return apierrors.IsInvalid(err) || apierrors.IsInternalError(err) || forbidden
 }
 
-// ExceedsWithout reports whether a quota is too small for a new pod also once an old one is gone. What
+// FromTrial turns the answer to the trial of a pod that is to take the place of an old one into an outcome:
+// Done if the old one may be stopped.
+func FromTrial(s *observation.Snapshot, old, next *corev1.Pod, err error) step.Outcome {
+	if q := storage.QuotaOf(err); q != nil && exceedsWithout(q, old) {
+		o := OverQuota(s, next, q)
+		o.Message = fmt.Sprintf("pod %s is left running, its replacement cannot be made: %s", old.Name, o.Message)
+		return o
+	}
+	if isPermanent(err) {
+		return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement cannot be made: %w", old.Name, err))
+	}
+	return step.Done()
+}
+
+// exceedsWithout reports whether a quota is too small for a new pod also once an old one is gone. What
 // the old one takes is rather counted too high: it is stopped unless it is sure.
-func ExceedsWithout(q *storage.Quota, old *corev1.Pod) bool {
+func exceedsWithout(q *storage.Quota, old *corev1.Pod) bool {
 	used, limit := parseAmounts(q.Used), parseAmounts(q.Limit)
 	for name, total := range parseAmounts(q.Adds) {
 		now, known := used[name]
