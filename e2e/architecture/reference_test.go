@@ -27,7 +27,7 @@ func computedReasons() map[string][]string {
 		"string(apply.Created)":          {"Created"},
 		"string(result)":                 {"Created", "Updated"},
 		"string(component.DeleteMember)": {"DeleteMember"},
-		"string(order.Verb)":             {"DeleteMember", "DeleteStore", "RestoreStore"}, // the others are only logged
+		"string(verb)":                   {"DeleteMember", "DeleteStore", "RestoreStore"}, // the others are only logged
 		"c.Event":                        {"ClaimUpdated", "ClaimRetired"},
 		"c.Reason":                       nil, // of a condition: docs/conditions.md has them
 		"reason":                         nil, // handed on

@@ -142,11 +142,15 @@ func (s *Set) Transitions() []metav1.Condition {
 // formatMessage makes a message a single line of bounded length, fit for a terminal: it may quote
 // what a PD or a pod says, which is any program of its namespace.
 func formatMessage(message string) string {
-	message = SanitizeText(strings.Join(strings.Fields(message), " "))
-	if len(message) <= maxMessage {
-		return message
+	return CutText(SanitizeText(strings.Join(strings.Fields(message), " ")), maxMessage)
+}
+
+// CutText cuts a text that has more bytes than it may have.
+func CutText(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return trimCutCommand(strings.ToValidUTF8(message[:maxMessage-3], "")) + "..."
+	return trimCutCommand(strings.ToValidUTF8(text[:most-3], "")) + "..."
 }
 
 // trimCutCommand takes the command off that a message was cut in: a part of one must not be there

@@ -3,6 +3,9 @@ package execution
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +36,7 @@ func callPD(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []com
 	}
 	ctx, cancel := context.WithTimeout(ctx, callsDeadline)
 	defer cancel()
-	worst := step.Done()
+	worst, given := step.Done(), map[component.CallVerb][]string{}
 	for _, order := range calls {
 		if err := makeCall(ctx, c, order); err != nil {
 			worst = step.Worst(worst, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("%s %s for Instance %s: %w", order.Verb, order.Target, order.Instance, err)))
@@ -44,7 +47,11 @@ func callPD(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []com
 			status.Note(ctrl.LoggerFrom(ctx), status.About{Object: g, Reason: string(order.Verb)}, "%s %s for Instance %s", order.Verb, order.Target, order.Instance)
 			continue
 		}
-		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(order.Verb), string(order.Verb), "%s %s for Instance %s", order.Verb, order.Target, order.Instance)
+		given[order.Verb] = append(given[order.Verb], fmt.Sprintf("%s for Instance %s", order.Target, order.Instance))
+	}
+	for _, verb := range slices.Sorted(maps.Keys(given)) {
+		// One Event for all: of several with the same reason Kubernetes' recorder keeps the first text.
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(verb), string(verb), "%s %s", verb, strings.Join(given[verb], ", "))
 	}
 	env.PD.Kick(key)
 	return worst

@@ -69,8 +69,8 @@ type Snapshot struct {
 	TiKVGroups []*v1alpha1.TiKVGroup
 	// Nodes by name, their labels only.
 	Nodes map[string]map[string]string
-	// Cordoned are the nodes of Instances on which nothing new is to start, if
-	// there is another one on which it may.
+	// Cordoned are the nodes of Instances on which nothing new is to start, if another
+	// one takes their pods.
 	Cordoned map[string]bool
 	// SchedulableNodes are all nodes on which something new may start, their labels and taints
 	// only; nil if no nodes are read.

@@ -5,10 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	scheduling "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -133,14 +130,10 @@ func measureImbalance(members []place, levels int) []int {
 
 // openPlaces returns the places of the nodes that the pods of a template may come to.
 func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []string, own map[string]string) [][]string {
-	wanted := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: template.Spec})
-	keepsOff := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+	fit := topology.NewFit(template)
 	var out [][]string
 	for n := range nodes {
-		if fits, err := wanted.Match(&nodes[n]); err != nil || !fits {
-			continue
-		}
-		if _, off := scheduling.FindMatchingUntoleratedTaint(logr.Discard(), nodes[n].Spec.Taints, template.Spec.Tolerations, keepsOff, false); off {
+		if !fit.Takes(&nodes[n]) {
 			continue
 		}
 		lies := LabelPlaces(&pd.Store{Labels: topology.StoreLabels(nodes[n].Labels, labels, own)}, labels)

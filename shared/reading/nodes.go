@@ -2,6 +2,7 @@ package reading
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/topology"
 )
 
 // observeNodes reads the labels of the nodes that the Instances run on, which of
@@ -37,10 +39,32 @@ func observeNodes(ctx context.Context, c client.Reader, s *observation.Snapshot)
 			s.Cordoned[node.Name] = true
 		}
 	}
-	if len(s.SchedulableNodes) == 0 {
-		clear(s.Cordoned)
+	for name := range s.Cordoned {
+		s.Cordoned[name] = canLeaveNode(name, list.Items, s)
 	}
 	return nil
+}
+
+// canLeaveNode reports whether another node takes the pod of each Instance on a node. One that is
+// stopped without would stay down until the node is uncordoned.
+func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot) bool {
+	return !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		if i.Status.NodeName != node {
+			return false
+		}
+		template := &corev1.PodTemplateSpec{}
+		if err := json.Unmarshal(i.Spec.PodTemplate.Raw, template); err != nil {
+			return true
+		}
+		var fellows []string
+		for _, other := range s.Instances {
+			if other != i {
+				fellows = append(fellows, other.Status.NodeName)
+			}
+		}
+		fit := topology.NewFit(template)
+		return !slices.ContainsFunc(s.SchedulableNodes, func(n corev1.Node) bool { return fit.TakesBeside(&n, all, fellows) })
+	})
 }
 
 // lostNodes finds pods that cannot be scheduled because a volume of theirs can only be

@@ -1,12 +1,14 @@
 package reading
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -51,6 +53,83 @@ func TestAVolumeIsLostWithAllTheNodesThatItCanBeUsedOn(t *testing.T) {
 			got, err := lostNodes(t.Context(), operator.Env{Client: nodes, Live: nodes}, s)
 			require.NoError(t, err)
 			assert.Equal(t, c.lost, got["a-0"])
+		})
+	}
+}
+
+// A member that left a cordoned node for no other would stay down until the node is uncordoned. Every
+// cluster of kubeadm has a node that is not cordoned and takes none of its pods: its control plane.
+func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
+	node := func(name, zone string, edits ...func(*corev1.Node)) corev1.Node {
+		out := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: zone}}}
+		for _, edit := range edits {
+			edit(&out)
+		}
+		return out
+	}
+	taint := func(key string, effect corev1.TaintEffect) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
+	}
+	cordoned := func(n *corev1.Node) {
+		n.Spec.Unschedulable = true
+		taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)(n)
+	}
+	stores := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "store"}}
+	others := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}
+	evenly := func(key string, when corev1.UnsatisfiableConstraintAction) func(*corev1.PodSpec) {
+		return func(p *corev1.PodSpec) {
+			p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: when, LabelSelector: stores}}
+		}
+	}
+	apart := func(from *metav1.LabelSelector) func(*corev1.PodSpec) {
+		return func(p *corev1.PodSpec) {
+			p.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: from}},
+			}}
+		}
+	}
+	// Members are on n1, which is cordoned, n2 and n3.
+	three := []corev1.Node{node("n1", "a", cordoned), node("n2", "b"), node("n3", "c")}
+	for name, c := range map[string]struct {
+		nodes []corev1.Node
+		pod   func(*corev1.PodSpec)
+		moves bool
+	}{
+		"others are open":                   {three, nil, true},
+		"all are cordoned":                  {[]corev1.Node{three[0], node("n2", "b", cordoned)}, nil, false},
+		"the open one is the control plane": {[]corev1.Node{three[0], node("cp", "a", taint("node-role.kubernetes.io/control-plane", corev1.TaintEffectNoSchedule))}, nil, false},
+		"the pod tolerates what taints it": {[]corev1.Node{three[0], node("cp", "a", taint("dedicated", corev1.TaintEffectNoSchedule))}, func(p *corev1.PodSpec) {
+			p.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+		}, true},
+		"the taint only asks":                          {[]corev1.Node{three[0], node("n4", "a", taint("dedicated", corev1.TaintEffectPreferNoSchedule))}, nil, true},
+		"the open one does not answer":                 {[]corev1.Node{three[0], node("n4", "a", taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule))}, nil, false},
+		"the pod asks for labels that no open one has": {three, func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{corev1.LabelTopologyZone: "a"} }, false},
+		"members must lie on different nodes":          {three, apart(stores), false},
+		"… and one is free":                            {append(three[:3:3], node("n4", "a")), apart(stores), true},
+		"… from others' pods":                          {three, apart(others), true},
+		"members must be spread over zones":            {three, evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), false},
+		"… and its zone has another node":              {append(three[:3:3], node("n4", "a")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
+		"… and an empty zone has one":                  {append(three[:3:3], node("n4", "d")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
+		"members should be spread over zones":          {three, evenly(corev1.LabelTopologyZone, corev1.ScheduleAnyway), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: stores.MatchLabels}}
+			if c.pod != nil {
+				c.pod(&template.Spec)
+			}
+			raw, err := json.Marshal(template)
+			require.NoError(t, err)
+			s := observation.Snapshot{}
+			for _, at := range []string{"n1", "n2", "n3"} {
+				i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "store-on-" + at}}
+				i.Spec.PodTemplate, i.Status.NodeName = runtime.RawExtension{Raw: raw}, at
+				s.Instances = append(s.Instances, i)
+			}
+			scheme, err := operator.NewScheme()
+			require.NoError(t, err)
+			nodes := fake.NewClientBuilder().WithScheme(scheme).WithLists(&corev1.NodeList{Items: c.nodes}).Build()
+			require.NoError(t, observeNodes(t.Context(), nodes, &s))
+			assert.Equal(t, c.moves, s.Cordoned["n1"])
 		})
 	}
 }

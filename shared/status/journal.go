@@ -21,6 +21,9 @@ import (
 // PD shows has followed it.
 const again = 30 * time.Second
 
+// mostNote is how many bytes the text of an Event may have for the API server.
+const mostNote = 1024
+
 // Journal records Events, and writes each into the operator's log as well: Events are
 // gone after an hour, and a user who asks in the morning what happened at night needs it.
 type Journal struct {
@@ -48,7 +51,7 @@ func (j *Journal) Eventf(regarding, related runtime.Object, eventType, reason, a
 			return
 		}
 	}
-	j.EventRecorder.Eventf(regarding, related, eventType, reason, action, "%s", line)
+	j.EventRecorder.Eventf(regarding, related, eventType, reason, action, "%s", conditions.CutText(line, mostNote))
 	j.Log.Info(line, logFields(regarding, related, reason)...)
 }
 

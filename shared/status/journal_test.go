@@ -1,8 +1,10 @@
 package status_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
@@ -58,4 +60,20 @@ func TestEveryEventIsALineInTheLog(t *testing.T) {
 	// P12: a terminal obeys nothing that a PD has said.
 	j.Eventf(g, nil, "Warning", "RequestFailed", "Reconcile", "PD said %s", "\x1b[31m no")
 	assert.Equal(t, "Warning RequestFailed PD said ?[31m no", <-recorder.Events)
+}
+
+// The API server refuses an Event whose text is longer, and Kubernetes' recorder drops it: why a pod was
+// restarted cannot be seen then. An overlay's script of two pages is such a text.
+func TestALongEventIsCutAndNotLost(t *testing.T) {
+	const most = 1024
+	var logged string
+	recorder := events.NewFakeRecorder(1)
+	j := &status.Journal{EventRecorder: recorder, Now: time.Now, Log: funcr.New(func(_, args string) { logged = args }, funcr.Options{})}
+	script := strings.Repeat("€", 2000)
+	j.Eventf(&v1alpha1.TiKVGroup{}, nil, "Normal", "DisruptionBegun", "Restart", "Restart Instance a-0: %s", script)
+	event := strings.TrimPrefix(<-recorder.Events, "Normal DisruptionBegun ")
+	assert.LessOrEqual(t, len(event), most)
+	assert.True(t, strings.HasPrefix(event, "Restart Instance a-0: €€€"))
+	assert.True(t, utf8.ValidString(event))
+	assert.Contains(t, logged, script, "the log has all of it")
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,13 +26,16 @@ func SetLabels(ctx context.Context, env operator.Env, g v1alpha1.Group, changes 
 	}
 	ctx, cancel := context.WithTimeout(ctx, placement.LabelsDeadline)
 	defer cancel()
-	worst := step.Done()
+	worst, set := step.Done(), []string(nil)
 	for _, change := range changes {
 		if err := client.SetStoreLabels(ctx, change.StoreID, change.Labels); err != nil {
 			worst = step.Worst(worst, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("set labels %s of store %s (Instance %s): %w", placement.LabelText(change.Labels), change.StoreID, change.Instance, err)))
 			continue
 		}
-		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "StoreLabelsSet", "SetStoreLabels", "Set labels %s of store %s (Instance %s)", placement.LabelText(change.Labels), change.StoreID, change.Instance)
+		set = append(set, fmt.Sprintf("%s of store %s (Instance %s)", placement.LabelText(change.Labels), change.StoreID, change.Instance))
+	}
+	if len(set) > 0 { // one Event for all: of several with the same reason Kubernetes' recorder keeps the first text
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "StoreLabelsSet", "SetStoreLabels", "Set labels %s", strings.Join(set, ", "))
 	}
 	env.PD.Kick(key)
 	return worst

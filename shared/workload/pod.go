@@ -123,6 +123,12 @@ func Image(spec *v1alpha1.ComponentSpec, repository string) string {
 	return repository + ":" + spec.Version
 }
 
+// IsPullFailure reports whether a kubelet says with a reason why a container waits that it does not get
+// the image. It says some of them by turns.
+func IsPullFailure(reason string) bool {
+	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}, reason)
+}
+
 // Claims returns the claims of a member.
 func Claims(spec *v1alpha1.ComponentSpec) []v1alpha1.VolumeClaimTemplate {
 	var out []v1alpha1.VolumeClaimTemplate

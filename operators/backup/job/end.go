@@ -28,6 +28,10 @@ const born = 5 * time.Second
 // refusal is how soon a Job has failed after its pod came to a node that refuses it.
 const refusal = 10 * time.Second
 
+// rejected is how a kubelet begins the message of every pod that it refuses, whatever the reason: that
+// its node is short of disk has the reason of an eviction.
+const rejected = "Pod was rejected: "
+
 // end is how a Job ended.
 type end struct {
 	complete, failed bool
@@ -110,7 +114,7 @@ func mayHaveStarted(pod *corev1.Pod, failed metav1.Time) bool {
 			return false
 		}
 	}
-	refused := strings.HasPrefix(s.Reason, "OutOf") || slices.Contains([]string{"NodeAffinity", "NodeShutdown", "UnexpectedAdmissionError"}, s.Reason)
+	refused := strings.HasPrefix(s.Message, rejected)
 	atOnce := s.StartTime != nil && failed.Sub(s.StartTime.Time).Abs() < refusal
 	return !refused || !atOnce || len(s.InitContainerStatuses)+len(s.ContainerStatuses) > 0
 }
@@ -250,10 +254,10 @@ func (p *planner) describeBlocked(job *batchv1.Job) (reason, why string) {
 			if w == nil {
 				continue
 			}
-			switch w.Reason {
-			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+			switch reason := w.Reason; {
+			case workload.IsPullFailure(reason), reason == "InvalidImageName", reason == "ErrImageNeverPull":
 				return v1alpha1.ReasonImagePullFailed, fmt.Sprintf("image %s of container %s cannot be pulled: correct the name, or the registry: %s", c.Image, c.Name, w.Reason)
-			case "CreateContainerConfigError", "CreateContainerError":
+			case slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "PreCreateHookError", "PreStartHookError"}, reason):
 				return v1alpha1.ReasonContainerConfigError, fmt.Sprintf("container %s cannot be made: %s", c.Name, result.OneLine(w.Message))
 			}
 		}

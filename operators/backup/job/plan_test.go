@@ -158,6 +158,13 @@ func TestBR04TheCauseOfAPodThatCannotRunIsNamed(t *testing.T) {
 		assert.Equal(t, reason, p.Outcome.Reason)
 		assert.Equal(t, v1alpha1.RunRunning, p.Status.State)
 	}
+	// A kubelet says these by turns with ImagePullBackOff.
+	for _, reason := range []string{"ErrImagePull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"} {
+		b := toRetained()
+		j := MakePlan(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+		p := MakePlan(b, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}, Pods: []*corev1.Pod{pod(j, waits(reason))}})
+		assert.Equal(t, v1alpha1.ReasonImagePullFailed, p.Outcome.Reason, reason)
+	}
 }
 
 // Kubernetes says of a Job whose pod is on a node that was cut off neither that it has failed, nor that
@@ -421,11 +428,14 @@ func TestBR04ARunWhoseContainerNeverStartedIsTriedAgain(t *testing.T) {
 		again bool
 		words string
 	}{
-		"the node has refused it":                                     {corev1.PodStatus{Reason: "OutOfmemory", StartTime: at(-time.Second)}, true, "its pod ended without a message: OutOfmemory; it is tried again after"},
-		"the node was shutting down":                                  {corev1.PodStatus{Reason: "NodeShutdown", StartTime: at(0)}, true, "NodeShutdown; it is tried again after"},
-		"it ran, and a kubelet that was started again has refused it": {corev1.PodStatus{Reason: "NodeAffinity", StartTime: at(-time.Hour)}, false, "delete it"},
-		"it is not known when it was refused":                         {corev1.PodStatus{Reason: "NodeAffinity"}, false, "delete it"},
+		"the node has refused it":                                     {corev1.PodStatus{Reason: "OutOfmemory", Message: "Pod was rejected: Node didn't have enough resource: memory, requested: 2, used: 2, capacity: 3", StartTime: at(-time.Second)}, true, "its pod ended without a message: OutOfmemory; it is tried again after"},
+		"the node was shutting down":                                  {corev1.PodStatus{Reason: "NodeShutdown", Message: "Pod was rejected: Pod was rejected as the node is shutting down.", StartTime: at(0)}, true, "NodeShutdown; it is tried again after"},
+		"it ran, and a kubelet that was started again has refused it": {corev1.PodStatus{Reason: "NodeAffinity", Message: "Pod was rejected: Predicate NodeAffinity failed", StartTime: at(-time.Hour)}, false, "delete it"},
+		"it is not known when it was refused":                         {corev1.PodStatus{Reason: "NodeAffinity", Message: "Pod was rejected: Predicate NodeAffinity failed"}, false, "delete it"},
 		"the program was not brought":                                 {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 1)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, true, "container program of its pod ended without a message: Error, exit code 1; it is tried again"},
+		"a node short of disk has refused it":                         {corev1.PodStatus{Reason: "Evicted", Message: "Pod was rejected: The node had condition: [DiskPressure]. ", StartTime: at(-time.Second)}, true, "its pod ended without a message: Evicted; it is tried again after"},
+		"the node could not place its processors":                     {corev1.PodStatus{Reason: "TopologyAffinityError", Message: "Pod was rejected: Resources cannot be allocated with Topology locality", StartTime: at(-time.Second)}, true, "TopologyAffinityError; it is tried again after"},
+		"it was evicted soon":                                         {corev1.PodStatus{Reason: "Evicted", Message: "The node was low on resource: memory. ", StartTime: at(-time.Second)}, false, "delete it"},
 		"it was evicted, perhaps late":                                {corev1.PodStatus{Reason: "Evicted"}, false, "delete it"},
 		"the tool may have begun":                                     {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 0)}, ContainerStatuses: []corev1.ContainerStatus{waits}}, false, "delete it"},
 		"it was killed":                                               {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("program", 137)}, ContainerStatuses: []corev1.ContainerStatus{ended(jobtemplate.Container, 137)}}, false, "delete it"},

@@ -168,12 +168,12 @@ func (r *reconciler) deletePod(ctx context.Context, s *observation.Snapshot, d *
 		return refusal.FromError(err)
 	}
 	if d.Next != nil {
-		// Its own name is taken as yet. One that the API server made up would be
-		// another one each time, and with it what status says of a refusal.
+		// Its own name is taken as yet. One of the API server would be another each time, as would what status says.
 		trial := d.Next.DeepCopy()
 		trial.Name += "-next"
-		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); refusal.IsPermanent(err) {
-			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement cannot be made: %w", live.Name, err))
+		err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name))
+		if o := refusal.FromTrial(s, live, d.Next, err); o.Kind != step.KindDone {
+			return o
 		}
 	}
 	if err := r.remove(ctx, live); err != nil {

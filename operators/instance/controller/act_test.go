@@ -98,9 +98,15 @@ func TestAPodIsLeftRunningWhileItsReplacementCannotBeMade(t *testing.T) {
 		"a webhook is against it":      {apierrors.NewForbidden(pods, "basic-pd-0", errors.New(`admission webhook "a.b.c" denied the request`)), true},
 		"a pod has its name":           {apierrors.NewAlreadyExists(pods, "basic-pd-0-next"), true},
 		"a quota is too small for two": {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3")), true},
+		"for two that ask for more":    {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("exceeded quota: q, requested: limits.memory=5Gi,requests.cpu=4, used: limits.memory=9Gi,requests.cpu=6, limited: limits.memory=10Gi,requests.cpu=8")), true},
+		"for the new one alone":        {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("exceeded quota: q, requested: requests.cpu=4500m, used: requests.cpu=6, limited: requests.cpu=8")), false},
+		"for its limits":               {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("exceeded quota: q, requested: limits.memory=6Gi,requests.cpu=4, used: limits.memory=9Gi,requests.cpu=6, limited: limits.memory=10Gi,requests.cpu=8")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(t, revised(image("pingcap/pd:v9")))
+			s.Pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}, Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")},
+			}
 			scheme := runtime.NewScheme()
 			require.NoError(t, errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 			api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.Pod.DeepCopy(), s.Instance.DeepCopy()).Build(), interceptor.Funcs{

@@ -116,6 +116,9 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 	}{
 		"an image that cannot be pulled":           {done, []func(*observation.Snapshot){waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.image (kubectl -n ns edit pdgroup basic-pd)"},
 		"an image of an Instance without a group":  {done, []func(*observation.Snapshot){alone, waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.podTemplate (kubectl -n ns edit instance basic-pd-0)"},
+		"an image whose signature is refused":      {done, []func(*observation.Snapshot){waitingPod("SignatureValidationFailed", "image pull failed: 17")}, v1alpha1.ReasonImagePullFailed, false, "cannot be pulled"},
+		"a hook of the node that fails":            {done, []func(*observation.Snapshot){waitingPod("PreStartHookError", "id 4711")}, v1alpha1.ReasonContainerConfigError, false, "PreStartHookError"},
+		"a hook before, that fails":                {done, []func(*observation.Snapshot){waitingPod("PreCreateHookError", "id 4711")}, v1alpha1.ReasonContainerConfigError, false, "PreCreateHookError"},
 		"an image name that is none":               {done, []func(*observation.Snapshot){waitingPod("InvalidImageName", "")}, v1alpha1.ReasonImagePullFailed, false, "is not a valid image name: correct it, or the version: spec.image (kubectl -n ns edit pdgroup basic-pd)"},
 		"an image that may not be pulled":          {done, []func(*observation.Snapshot){waitingPod("ErrImageNeverPull", "")}, v1alpha1.ReasonImagePullFailed, false, "node n1"},
 		"a Secret that is missing":                 {done, []func(*observation.Snapshot){waitingPod("CreateContainerConfigError", `secret "root" not found`)}, v1alpha1.ReasonMissingReference, false, `secret "root" not found`},

@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
 	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Summary says of a pod that all is well, or that there is none.
@@ -72,9 +73,10 @@ func Outcome(s *observation.Snapshot, p *planning.Plan, acted step.Outcome) step
 func containerOutcome(s *observation.Snapshot, pod *corev1.Pod, c corev1.ContainerStatus) step.Outcome {
 	describe := fmt.Sprintf("kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
 	if waiting := c.State.Waiting; waiting != nil {
-		switch waiting.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError":
+		if workload.IsPullFailure(waiting.Reason) {
 			return planning.Wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s cannot be pulled: what the registry says: %s; a wrong name or version, or imagePullSecrets: correct %s", c.Image, c.Name, pod.Name, describe, imageField(s, c.Name))
+		}
+		switch waiting.Reason {
 		case "InvalidImageName":
 			return planning.Wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not a valid image name: correct it, or the version: %s", c.Image, c.Name, pod.Name, imageField(s, c.Name))
 		case "ErrImageNeverPull":
@@ -84,7 +86,7 @@ func containerOutcome(s *observation.Snapshot, pod *corev1.Pod, c corev1.Contain
 				return planning.Wait("pod", v1alpha1.ReasonMissingReference, "container %s in pod %s cannot start: %s: create it; the kubelet tries again by itself", c.Name, pod.Name, waiting.Message)
 			}
 			return planning.Wait("pod", v1alpha1.ReasonContainerConfigError, "container %s in pod %s cannot start: %s: %s", c.Name, pod.Name, waiting.Message, describe)
-		case "CreateContainerError", "RunContainerError", "StartError", "PostStartHookError":
+		case "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError", "PreStartHookError", "PostStartHookError":
 			return planning.Wait("pod", v1alpha1.ReasonContainerConfigError, "container %s in pod %s cannot start (%s): %s", c.Name, pod.Name, waiting.Reason, describe)
 		}
 	}

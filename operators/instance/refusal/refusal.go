@@ -2,11 +2,15 @@ package refusal
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
@@ -15,14 +19,78 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// IsPermanent reports whether a pod would be refused when the one that it replaces has
+// isPermanent reports whether a pod would be refused when the one that it replaces has
 // gone as well: a quota may only be too small for both, and it is unknown what a webhook
 // counts. One that does not answer, of which the API server says that it failed itself, lets
 // no pod be made.
-func IsPermanent(err error) bool {
+func isPermanent(err error) bool {
 	forbidden := apierrors.IsForbidden(err) && storage.QuotaOf(err) == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) &&
 		!strings.Contains(err.Error(), "admission webhook")
 	return apierrors.IsInvalid(err) || apierrors.IsInternalError(err) || forbidden
+}
+
+// FromTrial turns the answer to the trial of a pod that is to take the place of an old one into an outcome:
+// Done if the old one may be stopped.
+func FromTrial(s *observation.Snapshot, old, next *corev1.Pod, err error) step.Outcome {
+	if q := storage.QuotaOf(err); q != nil && exceedsWithout(q, old) {
+		o := OverQuota(s, next, q)
+		o.Message = fmt.Sprintf("pod %s is left running, its replacement cannot be made: %s", old.Name, o.Message)
+		return o
+	}
+	if isPermanent(err) {
+		return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement cannot be made: %w", old.Name, err))
+	}
+	return step.Done()
+}
+
+// exceedsWithout reports whether a quota is too small for a new pod also once an old one is gone. What
+// the old one takes is rather counted too high: it is stopped unless it is sure.
+func exceedsWithout(q *storage.Quota, old *corev1.Pod) bool {
+	used, limit := parseAmounts(q.Used), parseAmounts(q.Limit)
+	for name, total := range parseAmounts(q.Adds) {
+		now, known := used[name]
+		most, limited := limit[name]
+		total.Add(now)
+		total.Sub(countResource(old, name))
+		if known && limited && total.Cmp(most) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// parseAmounts reads amounts as Kubernetes writes them: cpu=2,memory=4Gi.
+func parseAmounts(text string) map[string]resource.Quantity {
+	out := map[string]resource.Quantity{}
+	for item := range strings.SplitSeq(text, ",") {
+		name, amount, _ := strings.Cut(item, "=")
+		if n, err := resource.ParseQuantity(amount); err == nil {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// countResource adds up what a pod takes of what a quota counts under a name.
+func countResource(pod *corev1.Pod, name string) resource.Quantity {
+	if name == string(corev1.ResourcePods) || name == "count/pods" {
+		return resource.MustParse("1")
+	}
+	kind, isLimit := strings.CutPrefix(name, "limits.")
+	kind = strings.TrimPrefix(kind, "requests.")
+	out := pod.Spec.Overhead[corev1.ResourceName(kind)]
+	all := []corev1.ResourceRequirements{ptr.Deref(pod.Spec.Resources, corev1.ResourceRequirements{})}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		all = append(all, c.Resources)
+	}
+	for _, r := range all {
+		list := r.Requests
+		if isLimit {
+			list = r.Limits
+		}
+		out.Add(list[corev1.ResourceName(kind)])
+	}
+	return out
 }
 
 // NewConflict is the conflict of a plan with what there is by now.

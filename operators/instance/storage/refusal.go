@@ -49,9 +49,9 @@ func RefusalOf(namespace, name, volumes string, err error) *Refusal {
 type Quota struct {
 	// Name of the ResourceQuota.
 	Name string
-	// Adds is what the object would add, and Limit what there may be in all, as
-	// Kubernetes writes them: cpu=2,memory=4Gi.
-	Adds, Limit string
+	// Adds is what the object would add, Used what there is without it, and Limit what there may be in
+	// all, as Kubernetes writes them: cpu=2,memory=4Gi.
+	Adds, Used, Limit string
 }
 
 // QuotaOf reads the answer to a write of an object; nil if no quota is in its way.
@@ -63,13 +63,13 @@ func QuotaOf(err error) *Quota {
 	if m == nil {
 		return nil
 	}
-	return &Quota{Name: m[1], Adds: m[2], Limit: m[3]}
+	return &Quota{Name: m[1], Adds: m[2], Used: m[3], Limit: m[4]}
 }
 
 // quotaText matches what Kubernetes' admission plugin ResourceQuota answers: the
 // quota, what is asked for beyond what is used, and the limit.
 func quotaText() *regexp.Regexp {
-	return regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: .*, limited: (.*)$`)
+	return regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: (.*), limited: (.*)$`)
 }
 
 // limitText matches what Kubernetes' admission plugin LimitRanger answers. It does

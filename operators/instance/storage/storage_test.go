@@ -93,7 +93,7 @@ func TestARefusedVolumeChangeNamesItsCauseAndRemedy(t *testing.T) {
 	}
 	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", "spec.volumes", forbidden("not allowed by policy")))
 	assert.Nil(t, storage.QuotaOf(forbidden("not allowed by policy")))
-	assert.Equal(t, &storage.Quota{Name: "q", Adds: "cpu=2,pods=1", Limit: "cpu=4,pods=9"}, storage.QuotaOf(forbidden("exceeded quota: q, requested: cpu=2,pods=1, used: cpu=3,pods=2, limited: cpu=4,pods=9")))
+	assert.Equal(t, &storage.Quota{Name: "q", Adds: "cpu=2,pods=1", Used: "cpu=3,pods=2", Limit: "cpu=4,pods=9"}, storage.QuotaOf(forbidden("exceeded quota: q, requested: cpu=2,pods=1, used: cpu=3,pods=2, limited: cpu=4,pods=9")))
 	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", "spec.volumes", errors.New("timeout")))
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -242,7 +243,12 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 	}
 	limited, cancel := context.WithTimeout(ctx, configDeadline)
 	defer cancel()
-	answers := map[string]error{}
+	answers, given := map[string]error{}, []string(nil)
+	defer func() {
+		if len(given) > 0 { // one Event for all: of several with the same reason Kubernetes' recorder keeps the first text
+			r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "ConfigGiven", "Configure", "PD has taken %s", strings.Join(given, ", and "))
+		}
+	}()
 	for rest := missing; len(rest) > 0; {
 		var refused []persisted.MissingItem
 		for _, l := range rest {
@@ -255,7 +261,7 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 				return step.Fail(v1alpha1.ReasonRequestFailed, err)
 			default:
 				delete(answers, l.Key)
-				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "ConfigGiven", "Configure", "PD has taken %s; it had %s", l.Item, persisted.OrNothing(l.Has))
+				given = append(given, fmt.Sprintf("%s; it had %s", l.Item, persisted.OrNothing(l.Has)))
 			}
 		}
 		if len(refused) == len(rest) {

@@ -73,7 +73,7 @@ func (r *Reader) apply(ctx context.Context, env operator.Env, pd *v1alpha1.PDGro
 		r.Forget(pd)
 	}
 	if result == apply.Created {
-		env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, string(apply.Created), "Apply", "Created Certificate %s", one.Desired.GetName())
+		env.Recorder.Eventf(pd, one.Desired, corev1.EventTypeNormal, string(apply.Created), "Apply", "Created Certificate %s", one.Desired.GetName())
 	}
 	return writeOutcome(err, hinderedCertificates, one.Desired)
 }
@@ -125,7 +125,7 @@ func (r *Reader) write(ctx context.Context, env operator.Env, pd *v1alpha1.PDGro
 		err = env.Client.Update(ctx, secret, client.FieldOwner(env.Name))
 	}
 	if err == nil {
-		env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, "CertificateSigned", "Sign", "Wrote Secret %s: %s", secret.Name, w.Why)
+		env.Recorder.Eventf(pd, secret, corev1.EventTypeNormal, "CertificateSigned", "Sign", "Wrote Secret %s: %s", secret.Name, w.Why)
 	}
 	return writeOutcome(err, hinderedSecrets, secret)
 }
