@@ -624,6 +624,16 @@ func TestAReplacement(t *testing.T) {
 			tells(s.Instances[2], time.Minute, "Ready", "False", "ClaimLost", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 			claimLost(s, 2)
 		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "the volume with its data is gone"},
+		"of one that ended after it was added, and that PD then never starts again": {3, never, func(s *observation.Snapshot) { addedOnly(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing) },
+			did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "PD has added its member, which has not started since"},
+		"does not begin for one that was added and has the time to start": {3, never, func(s *observation.Snapshot) { addedOnly(s, time.Minute, v1alpha1.ReasonContainerCrashing) }, did{}, "", ""},
+		"nor for one that was added and starts":                           {3, never, func(s *observation.Snapshot) { addedOnly(s, 3*time.Minute, v1alpha1.ReasonPodNotReady) }, did{}, "", ""},
+		"nor for one that was added and that the spec may keep from starting": {3, never, func(s *observation.Snapshot) {
+			addedOnly(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing)
+			for _, slot := range []int{0, 1} {
+				s.Instances[slot].Status.Revision = "another"
+			}
+		}, did{}, "", ""},
 		"does not begin for an initial member that starts late": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members[2].ClientURL, s.PD.Members[2].Healthy = "", false
 			tells(s.Instances[2], 5*time.Minute, "Ready", "False", "PodPending", "PodReady", "False", "PodPending", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
@@ -677,6 +687,13 @@ func leftover(s *observation.Snapshot, ago time.Duration, reason string) {
 	s.PD.Members, i.Status.Member, i.CreationTimestamp = s.PD.Members[:2], nil, metav1.NewTime(clock().Add(-ago))
 	tells(i, ago, "Ready", "False", reason, "PodReady", "False", reason, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 	s.Claims = map[string][]metav1.ObjectMeta{i.Name: {{Name: "data-" + i.Name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}}}
+}
+
+// addedOnly has the last member be one that was added to PD and ended before it had started.
+func addedOnly(s *observation.Snapshot, ago time.Duration, reason string) {
+	i := s.Instances[2]
+	s.PD.Members[2], i.Status.Member = pd.Member{ID: "3", PeerURL: "http://basic-pd-2.basic-pd-peer.ns.svc:2380"}, nil
+	tells(i, ago, "Ready", "False", reason, "PodReady", "False", reason, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 }
 
 // unhealthyFor makes a member that PD has called unhealthy for a while.
