@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/voting"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
@@ -437,6 +439,44 @@ func TestAMemberThatNeverRanIsRemovedEvenWithAClaim(t *testing.T) {
 	}}
 	r.removeOrphan(t.Context(), g, s, p)
 	assert.Contains(t, answers.Calls(), "delete-member 4")
+}
+
+// hanging is a PD that takes orders and answers none before their deadline.
+type hanging struct {
+	*pdtest.PD
+	left []time.Duration
+}
+
+func (h *hanging) note(ctx context.Context) error {
+	left := time.Duration(0)
+	if until, bounded := ctx.Deadline(); bounded {
+		left = time.Until(until)
+	}
+	h.left = append(h.left, left)
+	return context.DeadlineExceeded
+}
+
+func (h *hanging) DeleteMember(ctx context.Context, _ string) error            { return h.note(ctx) }
+func (h *hanging) SetPeerURLs(ctx context.Context, _ string, _ []string) error { return h.note(ctx) }
+
+// P10: a PD that takes an order and does not answer holds no worker for longer than any other call.
+func TestP10AnOrderAboutMembersIsBounded(t *testing.T) {
+	g, s := stored(bootstrapped), scene(t, 3)
+	s.PD.Members = append(s.PD.Members, pd.Member{ID: "4", PeerURL: "http://basic-pd-3.basic-pd-peer.ns.svc:2380"})
+	scheme, err := operator.NewScheme()
+	require.NoError(t, err)
+	answers := &hanging{PD: pdtest.New(s.PD)}
+	r := &steps{Env: operator.Env{
+		Live: fake.NewClientBuilder().WithScheme(scheme).Build(), Recorder: events.NewFakeRecorder(9),
+		PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return answers, nil }),
+	}}
+	assert.Equal(t, step.KindFail, r.removeOrphan(t.Context(), g, s, mustPlan(t, g, s)).Kind)
+	assert.Equal(t, step.KindFail, r.setPeerURLs(t.Context(), g, []membership.PeerURLs{{ID: "1", Name: "basic-pd-0", URLs: []string{"http://a:2380"}}}).Kind)
+	require.Len(t, answers.left, 2)
+	for _, left := range answers.left {
+		assert.Positive(t, left, "it is bounded by the reconcile alone")
+		assert.LessOrEqual(t, left, 5*time.Second)
+	}
 }
 
 // P1: until a member that joins has started, a majority needs the others, and one that
