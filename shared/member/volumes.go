@@ -63,12 +63,20 @@ func StaysLarger(has *v1alpha1.VolumeStatus, size resource.Quantity) bool {
 func HasVolume(v *v1alpha1.VolumeStatus) bool { return v.PersistentVolume != "" || v.Capacity != nil }
 
 // VolumeReplacementReason says why a member is to be replaced for its volumes, if it is and
-// the user wants that.
+// the user wants that. The claims of a new member would be changed as its own were.
 func VolumeReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) verdict.Reason {
-	if !ReplacesVolumes(g) {
+	if !ReplacesVolumes(g) || IsClassChanged(g, i) {
 		return verdict.Reason{}
 	}
 	return VolumeMismatch(g, i)
+}
+
+// IsClassChanged reports whether a claim of a member was made with the StorageClass that the
+// spec of the group asks for and has another one, as from an admission webhook.
+func IsClassChanged(g v1alpha1.Group, i *v1alpha1.Instance) bool {
+	return VolumeMismatch(g, i).IsGiven() && slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool {
+		return HasVolume(&v) && v.Change == v1alpha1.ReasonClaimRejected
+	})
 }
 
 // ClaimTemplate returns the claim of a volume, nil if there is none of that name.

@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -23,12 +24,13 @@ func PlanReplacements(g v1alpha1.Group, s observation.Snapshot, r component.Rend
 		return 0
 	}
 	var old []*v1alpha1.Instance
-	staying, unsettled := int32(0), false
+	staying, unsettled, changed := int32(0), false, false
 	for _, i := range s.Instances {
 		if !workload.IsOwned(g, i) || i.DeletionTimestamp != nil {
 			continue
 		}
 		staying++
+		changed = changed || member.ReplacesVolumes(g) && member.IsClassChanged(g, i)
 		switch {
 		case i.Spec.Retire:
 			return 0 // that comes first; one that is to be replaced is not missed
@@ -37,6 +39,9 @@ func PlanReplacements(g v1alpha1.Group, s observation.Snapshot, r component.Rend
 		default:
 			old = append(old, i)
 		}
+	}
+	if changed { // the volumes of new members would be no better
+		old = slices.DeleteFunc(old, func(i *v1alpha1.Instance) bool { return !member.IsReplaceRequested(i) })
 	}
 	if len(old) == 0 {
 		return 0

@@ -66,6 +66,14 @@ func TestMembersAreReplacedStepByStep(t *testing.T) {
 		"a user names one: one more":              {is(fresh(0), instancetest.ToReplace(fresh(1)), fresh(2)), nil, 1, ""},
 		"and that one leaves, whatever its slot":  {is(fresh(0), instancetest.ToReplace(fresh(1)), fresh(2), fresh(3)), nil, 0, "kv-1"},
 		"a user has named two: the first is gone": {is(instancetest.ToReplace(fresh(0)), fresh(2), fresh(3)), nil, 1, ""},
+		"a webhook gives every claim another class: no member leaves for it": {is(old(0), old(1), old(2)), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+			for _, i := range s.Instances {
+				i.Status.Volumes[0].Change = v1alpha1.ReasonClaimRejected
+			}
+		}, 0, ""},
+		"nor more when the first new one has got it, too": {is(old(0), instancetest.MarkDeleted(old(1)), old(2), old(3)), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
+			s.Instances[3].Status.Volumes[0].Change = v1alpha1.ReasonClaimRejected
+		}, 0, "kv-1"},
 		"a claim that a user has made larger may stay": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Instances[0].Status.Volumes[0].Requested = ptr.To(resource.MustParse("9Gi"))
 		}, 0, ""},

@@ -18,8 +18,11 @@ import (
 // VolumeOutcome names a volume that is not what the spec asks for and cannot become it,
 // and what happens to its member.
 func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
-	left, first, why := 0, "", ""
+	left, first, why, changed := 0, "", "", ""
 	for _, i := range s.Instances {
+		if changed == "" && member.ReplacesVolumes(g) && member.IsClassChanged(g, i) {
+			changed = fmt.Sprintf("Instance %s: %s", i.Name, member.VolumeMismatch(g, i).Text())
+		}
 		if mismatch := member.VolumeMismatch(g, i); mismatch.IsGiven() {
 			if left++; left == 1 {
 				first, why = i.Name, mismatch.Text()
@@ -32,6 +35,8 @@ func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	switch {
 	case left == 0:
 		return step.Done()
+	case changed != "":
+		return wait(changed + "; its claim was made with that, and an admission webhook or a user gave it the other, as a new member might get: correct what does, and request replacements of such members (docs/tasks/replace.md), or set the volume back")
 	case !member.ReplacesVolumes(g):
 		edit := origin.OfGroup(g)
 		return wait(fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set %s to Replace to have new members take the place of the old ones: %s", first, why, edit.Field("volumeReplacement"), edit.Edit()))

@@ -29,6 +29,18 @@ func TestASuspendedGroupDoesNotWaitForAReplacementThatIsPutOff(t *testing.T) {
 	assert.True(t, rollout.HasStopped(reason))
 }
 
+// P11: that no member is replaced is said, with who must act.
+func TestAVolumeOfAClassThatAWebhookGivesIsNamed(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.VolumeReplacement = v1alpha1.ReplaceVolumes
+	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("2Gi"), StorageClassName: ptr.To("fast")}}
+	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.WithVolume(0, "slow", "2Gi")}}
+	s.Instances[0].Status.Volumes[0].Change = v1alpha1.ReasonClaimRejected
+	o := VolumeOutcome(g, s, component.Rendering{})
+	assert.Equal(t, v1alpha1.ReasonVolumeChangePending, o.Reason)
+	assert.Contains(t, o.Message, "Instance kv-0: volume data has StorageClass slow, spec.volumes says fast; its claim was made with that, and an admission webhook or a user gave it the other")
+}
+
 // P4: a version that renders claims otherwise changes none for which the spec says
 // what it said; a size that a user changes goes through.
 func TestAnotherRenderingOfClaimsChangesNone(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/cluster"
 	"github.com/tidb-groups/tidb-groups/operators/backup/database"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
+	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
@@ -111,7 +112,7 @@ func Parse(args []string) (Command, error) {
 		return c, fmt.Errorf("%s wants --uid", line.Verb)
 	case c.Cluster.PD != "" && c.Storage.Bucket == "":
 		return c, errors.New("--pd wants --bucket")
-	case line.Verb == VerbLog && (c.Log.Task == "" || c.Cluster.PD == "" || c.Tool == "" || !slices.Contains(logStates(), c.Log.State)):
+	case line.Verb == VerbLog && (c.Log.Task == "" || c.Cluster.PD == "" || c.Tool == "" || !slices.Contains([]string{result.TaskRunning, result.TaskPaused, result.TaskStopped}, c.Log.State)):
 		return c, errors.New("log wants --task, --pd, --tool and --state")
 	case line.Verb != VerbClean && line.Verb != VerbLog && (c.Database.Host == "" || c.Tool == "" || c.Scratch == ""):
 		return c, fmt.Errorf("%s wants --host, --tool and --scratch", line.Verb)

@@ -27,11 +27,6 @@ const (
 	taskError  = "ERROR"
 )
 
-// logStates are what a task can be asked to be.
-func logStates() []string {
-	return []string{result.TaskRunning, result.TaskPaused, result.TaskStopped}
-}
-
 // logTask is a task of log backup, as br log status --json reports it.
 type logTask struct {
 	Name       string `json:"name"`
@@ -52,8 +47,9 @@ type logTask struct {
 // again does nothing more: each time what is there is looked at first.
 func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, error) {
 	own, err := c.fetchTask(ctx, log)
-	if err != nil && c.Log.State == result.TaskStopped {
-		err = c.stopUnseenTask(ctx, log)
+	isUnseen := err != nil
+	if isUnseen {
+		own, err = c.changeUnseenTask(ctx, log, err)
 	}
 	if err != nil {
 		return result.Result{}, err
@@ -65,24 +61,23 @@ func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, err
 	if err := c.changeTask(ctx, log, own); err != nil {
 		return result.Result{}, err
 	}
-	out := result.Result{Log: &result.Log{Task: result.TaskStopped}}
+	out, told := result.Result{}, &result.Log{Task: result.TaskStopped}
 	if c.Log.Truncate != "" {
 		// The log goes on although it cannot be truncated, and how far it is is told.
 		if err := c.truncate(ctx, log); err != nil {
 			out = failure.NewResult(err, v1alpha1.ReasonRunFailed, false)
-			out.Log = &result.Log{Task: result.TaskStopped}
 		} else {
-			out.Log.Truncated = c.Log.Truncate
+			told.Truncated = c.Log.Truncate
 		}
 	}
-	if c.Log.State != result.TaskStopped {
+	if c.Log.State != result.TaskStopped && !isUnseen {
 		if own, err = c.fetchTask(ctx, log); err != nil {
 			return result.Result{}, err
 		}
 		failed = append(failed, own.listErrors()...)
 	}
-	own.fillIn(out.Log, c.Log.State)
-	out.Log.Was = was
+	own.fillIn(told, c.Log.State)
+	out.Log, told.Was = told, was
 	if len(failed) > 0 && c.Log.State != result.TaskStopped {
 		out.Reason, out.Message = v1alpha1.ReasonLogTaskFailed, "TiKV had paused the task: "+failed[0]
 	}
@@ -106,10 +101,9 @@ func (t *logTask) listErrors() []string {
 
 // fillIn fills in what is known of a task, after it was brought to a state.
 func (t *logTask) fillIn(out *result.Log, state string) {
-	if t == nil {
-		return
-	}
 	switch {
+	case t == nil:
+		return
 	case state == result.TaskStopped:
 		out.Task = result.TaskStopped
 	case t.Status != taskNormal:
@@ -117,7 +111,9 @@ func (t *logTask) fillIn(out *result.Log, state string) {
 	default:
 		out.Task = result.TaskRunning
 	}
-	out.Start, out.Checkpoint = strconv.FormatUint(t.Start, 10), strconv.FormatUint(max(t.Checkpoint, t.Start), 10)
+	if t.Start > 0 { // it was seen
+		out.Start, out.Checkpoint = strconv.FormatUint(t.Start, 10), strconv.FormatUint(max(t.Checkpoint, t.Start), 10)
+	}
 }
 
 // changeTask starts, pauses, resumes or stops the task.
@@ -172,14 +168,24 @@ func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) erro
 	})
 }
 
-// stopUnseenTask stops a task that BR cannot tell about: for that it asks every store of the cluster, of
-// which one may be lost, and to stop it PD alone. One that is not there has been stopped.
-func (c Command) stopUnseenTask(ctx context.Context, log io.Writer) error {
-	err := c.runBR(ctx, log, nil, "stop")
-	if err != nil && strings.Contains(err.Error(), "ErrTaskNotFound") {
-		return nil
+// changeUnseenTask stops or pauses a task that BR cannot tell about, because of unseen: for that it
+// asks every store of the cluster, of which one may be lost, and for this PD alone. One that is
+// not there has been stopped.
+func (c Command) changeUnseenTask(ctx context.Context, log io.Writer, unseen error) (*logTask, error) {
+	verb := map[string]string{result.TaskStopped: "stop", result.TaskPaused: "pause"}[c.Log.State]
+	if verb == "" {
+		return nil, unseen
 	}
-	return err
+	err := c.runBR(ctx, log, nil, verb)
+	switch said := fmt.Sprint(err); {
+	case verb == "pause" && (err == nil || strings.Contains(said, "paused already")):
+		return &logTask{Status: taskPaused}, nil
+	case verb == "stop" && strings.Contains(said, "ErrTaskNotFound"):
+		return nil, nil //nolint:nilnil // none is an answer
+	case strings.Contains(said, "ErrTaskNotFound"):
+		return nil, unseen
+	}
+	return nil, err
 }
 
 // truncate deletes the log before a time stamp, if it is the LogBackup's.

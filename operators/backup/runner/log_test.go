@@ -51,8 +51,13 @@ func (b *brOf) run(_ context.Context, tool Process) error {
 		b.tasks = append(b.tasks, logTask{Name: value("--task-name"), Start: 42, Status: taskNormal, Storage: value("--storage")})
 		b.pd.points = append(b.pd.points, cluster.SafePoint{ServiceID: "br-start", SafePoint: 41})
 	case "pause":
-		if b.tasks[0].Status != taskNormal {
-			return errors.New("the task is paused already")
+		switch {
+		case len(b.tasks) == 0:
+			_, _ = fmt.Fprintln(tool.Out, "Error: no such task "+value("--task-name")+": [BR:PiTR:ErrTaskNotFound]task not found")
+			return errors.New("exit status 1")
+		case b.tasks[0].Status != taskNormal:
+			_, _ = fmt.Fprintln(tool.Out, "Error: The task "+value("--task-name")+" is paused already.: [BR:KV:ErrKVUnknown]unknown tikv error occur")
+			return errors.New("exit status 1")
 		}
 		b.tasks[0].Status = taskPaused
 		b.pd.points = append(b.pd.points, cluster.SafePoint{ServiceID: value("--task-name") + "_pause_safepoint", SafePoint: 44})
@@ -278,6 +283,31 @@ func TestBR01ALogIsStoppedWhileAStoreIsLost(t *testing.T) {
 		assert.Equal(t, others(), br.pd.points)
 	}
 	br.fails["stop"] = "context deadline exceeded"
+	_, err = c.keepLog(t.Context(), io.Discard)
+	require.ErrorContains(t, err, "context deadline exceeded", "PD does not answer")
+}
+
+// Nor must one that is to be paused, as for the work that brings the store back.
+func TestBR01ALogIsPausedWhileAStoreIsLost(t *testing.T) {
+	c, br, _ := keeping(t)
+	c.Log.State = result.TaskPaused
+	br.fails["status"] = "failed to get QPS of task pitr_12345678: failed to get count from basic-tikv-1:20180: dial tcp: i/o timeout"
+	_, err := c.keepLog(t.Context(), io.Discard)
+	require.ErrorContains(t, err, "failed to get QPS", "it is not known which task there is, and none is started")
+	assert.Empty(t, br.tasks)
+	delete(br.fails, "status")
+	c.Log.State = result.TaskRunning
+	_, err = c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	c.Log.State = result.TaskPaused
+	br.fails["status"] = "failed to get QPS of task pitr_12345678: failed to get count from basic-tikv-1:20180: dial tcp: i/o timeout"
+	for range 2 { // one that is paused stays so
+		out, err := c.keepLog(t.Context(), io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, &result.Log{Task: "Paused", Was: "Paused"}, out.Log)
+		assert.Equal(t, taskPaused, br.tasks[0].Status)
+	}
+	br.fails["pause"] = "context deadline exceeded"
 	_, err = c.keepLog(t.Context(), io.Discard)
 	require.ErrorContains(t, err, "context deadline exceeded", "PD does not answer")
 }

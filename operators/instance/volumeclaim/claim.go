@@ -148,6 +148,13 @@ func Render(instance *v1alpha1.Instance, template *corev1.PodTemplateSpec, t v1a
 	}
 }
 
+// isClassChanged reports whether a claim was made with the StorageClass that the spec asks for
+// and has another one: a webhook did that, and would again for a new member.
+func isClassChanged(v observation.Volume) bool {
+	asked, wanted := strings.Fields(v.Claim.Annotations[v1alpha1.AnnotationApplied]), v.Template.StorageClassName
+	return wanted != nil && len(asked) > 1 && asked[1] == *wanted && ptr.Deref(v.Claim.Spec.StorageClassName, "") != *wanted
+}
+
 // describeRequest says what a claim asks for as it is made.
 func describeRequest(t v1alpha1.VolumeClaimTemplate) string {
 	return fmt.Sprintf("%d %s %s", t.Storage.Value(), ptr.Deref(t.StorageClassName, "-"), ptr.Deref(t.VolumeAttributesClassName, "-"))

@@ -34,6 +34,9 @@ func Status(s *observation.Snapshot, p *planning.Plan) []v1alpha1.VolumeStatus {
 			}
 			status.VolumeAttributesClassName = storage.AttributesClass(claim)
 			status.Change = storage.ProgressOf(claim).Change
+			if isClassChanged(v) {
+				status.Change = v1alpha1.ReasonClaimRejected
+			}
 			status.PersistentVolume, status.NodeBound, status.Nodes = v.Bound, v.Place.Bound, v.Place.Nodes
 			switch {
 			case slices.Contains(p.Withdraw, v.Template.Name):

@@ -288,3 +288,31 @@ func TestP3WhichClaimsGoWithTheirInstance(t *testing.T) {
 	assert.Equal(t, []string{"logs-basic-tikv-0", "unlabelled-basic-tikv-0", "own"}, names)
 	assert.Equal(t, "raft-basic-tikv-0", strays[0].Name, "the snapshot is not changed")
 }
+
+// A claim that was made with the class that the spec asks for and has another one: a webhook did
+// that, and would again for a new member.
+func TestVOL04AClaimThatAWebhookGivesAnotherClassIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		applied, has string
+		wanted       *string
+		change       string
+	}{
+		"as it was made":                           {"1024 fast -", "fast", ptr.To("fast"), ""},
+		"another one than it was made with":        {"1024 fast -", "slow", ptr.To("fast"), v1alpha1.ReasonClaimRejected},
+		"the spec asks for another one now":        {"1024 slow -", "slow", ptr.To("fast"), ""},
+		"and the one before was not given, either": {"1024 slow -", "other", ptr.To("fast"), ""},
+		"the spec asks for none":                   {"1024 - -", "slow", nil, ""},
+		"it does not say what it was made with":    {"", "slow", ptr.To("fast"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := claim(func(p *corev1.PersistentVolumeClaim) {
+				p.Annotations[v1alpha1.AnnotationApplied], p.Spec.StorageClassName = c.applied, &c.has
+				p.Status.Phase = corev1.ClaimBound
+			})
+			s := &observation.Snapshot{Instance: instance(), Volumes: []observation.Volume{{
+				Template: v1alpha1.VolumeClaimTemplate{Name: "tikv", StorageClassName: c.wanted, Storage: resource.MustParse("1Ki")}, Name: made.Name, Claim: made, Recorded: made.UID,
+			}}}
+			assert.Equal(t, c.change, Status(s, &planning.Plan{})[0].Change)
+		})
+	}
+}

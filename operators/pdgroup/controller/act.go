@@ -179,7 +179,9 @@ func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observa
 	}
 	c, err := r.PD.Client(key)
 	if err == nil {
-		err = c.DeleteMember(ctx, p.Orphan.ID)
+		limited, cancel := context.WithTimeout(ctx, ordersDeadline)
+		defer cancel()
+		err = c.DeleteMember(limited, p.Orphan.ID)
 	}
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("remove member %s, which has no Instance and no data: %w", name, err))
@@ -197,8 +199,10 @@ func (r *steps) setPeerURLs(ctx context.Context, g *v1alpha1.PDGroup, all []memb
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
+	limited, cancel := context.WithTimeout(ctx, ordersDeadline)
+	defer cancel()
 	for _, m := range all {
-		if err := c.SetPeerURLs(ctx, m.ID, m.URLs); err != nil {
+		if err := c.SetPeerURLs(limited, m.ID, m.URLs); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("set the URLs of member %s in PD: %w", m.Name, err))
 		}
 	}
@@ -241,7 +245,7 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	limited, cancel := context.WithTimeout(ctx, configDeadline)
+	limited, cancel := context.WithTimeout(ctx, ordersDeadline)
 	defer cancel()
 	answers, given := map[string]error{}, []string(nil)
 	defer func() {

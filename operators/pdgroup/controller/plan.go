@@ -144,8 +144,9 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 }
 
 const (
-	// configDeadline bounds giving PD what it lacks of its configuration.
-	configDeadline = 5 * time.Second
+	// ordersDeadline bounds what PD is ordered in one reconcile: to remove a member, to change
+	// the members' URLs, or to take what it lacks of its configuration.
+	ordersDeadline = 5 * time.Second
 )
 
 var _ component.OnlineConfig = persisted.Stored{}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/voting"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
@@ -439,6 +441,44 @@ func TestAMemberThatNeverRanIsRemovedEvenWithAClaim(t *testing.T) {
 	assert.Contains(t, answers.Calls(), "delete-member 4")
 }
 
+// hanging is a PD that takes orders and answers none before their deadline.
+type hanging struct {
+	*pdtest.PD
+	left []time.Duration
+}
+
+func (h *hanging) note(ctx context.Context) error {
+	left := time.Duration(0)
+	if until, bounded := ctx.Deadline(); bounded {
+		left = time.Until(until)
+	}
+	h.left = append(h.left, left)
+	return context.DeadlineExceeded
+}
+
+func (h *hanging) DeleteMember(ctx context.Context, _ string) error            { return h.note(ctx) }
+func (h *hanging) SetPeerURLs(ctx context.Context, _ string, _ []string) error { return h.note(ctx) }
+
+// P10: a PD that takes an order and does not answer holds no worker for longer than any other call.
+func TestP10AnOrderAboutMembersIsBounded(t *testing.T) {
+	g, s := stored(bootstrapped), scene(t, 3)
+	s.PD.Members = append(s.PD.Members, pd.Member{ID: "4", PeerURL: "http://basic-pd-3.basic-pd-peer.ns.svc:2380"})
+	scheme, err := operator.NewScheme()
+	require.NoError(t, err)
+	answers := &hanging{PD: pdtest.New(s.PD)}
+	r := &steps{Env: operator.Env{
+		Live: fake.NewClientBuilder().WithScheme(scheme).Build(), Recorder: events.NewFakeRecorder(9),
+		PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return answers, nil }),
+	}}
+	assert.Equal(t, step.KindFail, r.removeOrphan(t.Context(), g, s, mustPlan(t, g, s)).Kind)
+	assert.Equal(t, step.KindFail, r.setPeerURLs(t.Context(), g, []membership.PeerURLs{{ID: "1", Name: "basic-pd-0", URLs: []string{"http://a:2380"}}}).Kind)
+	require.Len(t, answers.left, 2)
+	for _, left := range answers.left {
+		assert.Positive(t, left, "it is bounded by the reconcile alone")
+		assert.LessOrEqual(t, left, 5*time.Second)
+	}
+}
+
 // P1: until a member that joins has started, a majority needs the others, and one that
 // crashes again and again may be down then. One more that makes the majority no larger
 // may be what fixes PD.
@@ -624,6 +664,16 @@ func TestAReplacement(t *testing.T) {
 			tells(s.Instances[2], time.Minute, "Ready", "False", "ClaimLost", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 			claimLost(s, 2)
 		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "the volume with its data is gone"},
+		"of one that ended after it was added, and that PD then never starts again": {3, never, func(s *observation.Snapshot) { addedOnly(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing) },
+			did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "PD has added its member, which has not started since"},
+		"does not begin for one that was added and has the time to start": {3, never, func(s *observation.Snapshot) { addedOnly(s, time.Minute, v1alpha1.ReasonContainerCrashing) }, did{}, "", ""},
+		"nor for one that was added and starts":                           {3, never, func(s *observation.Snapshot) { addedOnly(s, 3*time.Minute, v1alpha1.ReasonPodNotReady) }, did{}, "", ""},
+		"nor for one that was added and that the spec may keep from starting": {3, never, func(s *observation.Snapshot) {
+			addedOnly(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing)
+			for _, slot := range []int{0, 1} {
+				s.Instances[slot].Status.Revision = "another"
+			}
+		}, did{}, "", ""},
 		"does not begin for an initial member that starts late": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members[2].ClientURL, s.PD.Members[2].Healthy = "", false
 			tells(s.Instances[2], 5*time.Minute, "Ready", "False", "PodPending", "PodReady", "False", "PodPending", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
@@ -677,6 +727,13 @@ func leftover(s *observation.Snapshot, ago time.Duration, reason string) {
 	s.PD.Members, i.Status.Member, i.CreationTimestamp = s.PD.Members[:2], nil, metav1.NewTime(clock().Add(-ago))
 	tells(i, ago, "Ready", "False", reason, "PodReady", "False", reason, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 	s.Claims = map[string][]metav1.ObjectMeta{i.Name: {{Name: "data-" + i.Name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}}}
+}
+
+// addedOnly has the last member be one that was added to PD and ended before it had started.
+func addedOnly(s *observation.Snapshot, ago time.Duration, reason string) {
+	i := s.Instances[2]
+	s.PD.Members[2], i.Status.Member = pd.Member{ID: "3", PeerURL: "http://basic-pd-2.basic-pd-peer.ns.svc:2380"}, nil
+	tells(i, ago, "Ready", "False", reason, "PodReady", "False", reason, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 }
 
 // unhealthyFor makes a member that PD has called unhealthy for a while.

@@ -20,9 +20,9 @@ const (
 	// unhealthy on a new volume, before it counts as gone: one answer may be that
 	// of a member which was removed itself.
 	removedTimeout = 30 * time.Second
-	// rejoinTimeout is how long a member whose volume is older than its Instance may
-	// crash without PD listing it, before the volume counts as that of a member which
-	// PD has removed.
+	// rejoinTimeout is how long a member that PD does not list by name may crash: then its
+	// volume, if it is older than its Instance, counts as that of a member which PD has
+	// removed, and one that was added as one that never starts.
 	rejoinTimeout = 2 * time.Minute
 	// replacementPause is the least time from one member that joins to the next
 	// one that is given up.
@@ -68,6 +68,10 @@ func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 		return verdict.Reason{} // it has not joined yet
 	case v.s.LostNodes[i.Name] != "":
 		return verdict.NewReasonf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
+	case m.Name == "" && v.crashesUnjoined(i) && v.hasWorkingRevision(i):
+		// Before tikv/pd#9199 a PD that ended before it had noted that it was added is let
+		// in no more, nor is any other one while it is listed.
+		return verdict.NewReason("PD has added its member, which has not started since")
 	case m.ClientURL != "" && v.hasReplacedVolume(i): // an initial member that has never run has none
 		return verdict.NewReason("its volume is newer than its member in PD")
 	case after > 0 && unhealthy >= after && v.hasWorkingRevision(i):
@@ -80,14 +84,17 @@ func (v Voters) ReasonDead(i *v1alpha1.Instance) verdict.Reason {
 // has removed, such as by force: a member with such data never starts.
 func (v Voters) isOnDiscardedVolume(i *v1alpha1.Instance) bool {
 	_, listed := membership.FindMember(v.g, v.s, i)
-	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	claim := bootstrap.DataClaim(v.g, i.Name)
-	// A pod that is ready may be said to crash as well, for a while.
-	return !listed && i.Status.Member == nil && pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonContainerCrashing &&
-		v.timeWithout(i, v1alpha1.ConditionJoined) >= rejoinTimeout &&
-		slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool {
-			return c.Name == claim && c.CreationTimestamp.Before(&i.CreationTimestamp)
-		})
+	return !listed && i.Status.Member == nil && v.crashesUnjoined(i) && slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool {
+		return c.Name == claim && c.CreationTimestamp.Before(&i.CreationTimestamp)
+	})
+}
+
+// crashesUnjoined reports that an Instance's container crashes and that PD has not listed its
+// member by name for a while. A pod that is ready may be said to crash as well, for a while.
+func (v Voters) crashesUnjoined(i *v1alpha1.Instance) bool {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonContainerCrashing && v.timeWithout(i, v1alpha1.ConditionJoined) >= rejoinTimeout
 }
 
 // isUnsettled reports that a change of the members is under way, or that one has

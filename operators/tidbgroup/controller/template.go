@@ -37,6 +37,9 @@ const (
 	// TiDB gives transactions that still run 15 s (gracefulCloseConnectionsTimeout
 	// of its main), then cancels them and closes.
 	closing = 20
+	// slowLogFiles is how many full slow logs stay, of 300 MB by default. TiDB keeps all of
+	// them, and in the pod they lie on the disk of its node.
+	slowLogFiles = 10
 )
 
 // ownedKeys returns the configuration keys that the operator sets, by flag or
@@ -189,7 +192,24 @@ func renderConfig(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
 	for _, item := range renderSecurity(g) {
 		own[item.key], owned = item.value, append(owned, item.key)
 	}
+	if !choosesLogFiles(g) {
+		own["log.file.max-backups"] = slowLogFiles
+	}
 	return tomlconfig.File(configFile, g.Spec.Config, owned, own)
+}
+
+// choosesLogFiles reports whether a user says which log files stay, or has more than the slow log.
+func choosesLogFiles(g *v1alpha1.TiDBGroup) bool {
+	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
+	if err != nil {
+		return true // File says so
+	}
+	for key := range user.Leaves() {
+		if key == "log.file.max-backups" || key == "log.file.max-days" || key == "log.file.filename" {
+			return true
+		}
+	}
+	return false
 }
 
 // item is one of the configuration.

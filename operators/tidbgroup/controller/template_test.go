@@ -52,6 +52,28 @@ func TestGolden(t *testing.T) {
 	golden(t, "tidb", pod, files, renderServices(g)[0], renderServices(g)[1])
 }
 
+// TiDB keeps all of its slow logs, of 300 MB each: they lie in the pod, on the disk of the node, and a
+// node whose disk is full evicts its pods.
+func TestSlowLogsDoNotFillTheDiskOfTheNode(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string
+		bound  bool
+	}{
+		"a group that says nothing":      {"", true},
+		"one that says another thing":    {"[log]\nlevel = \"warn\"\n[log.file]\nmax-size = 100\n", true},
+		"one that says how many":         {"log.file.max-backups = 99", false},
+		"one that says that all stay":    {"log.file.max-backups = 0", false},
+		"one that says for how long":     {"[log.file]\nmax-days = 7\n", false},
+		"one with a log file of its own": {"[log.file]\nfilename = \"/logs/tidb.log\"\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, files, problems := buildTemplate(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Config = c.config }))
+			require.Empty(t, problems)
+			assert.Equal(t, c.bound, strings.Contains(files[configFile], "max-backups = 10"), files[configFile])
+		})
+	}
+}
+
 // TestGoldenOfRootsPassword holds the inputs as well: they are what a revision is
 // kept by (P4), and a field that came later is not to be among them while it is
 // not used.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,8 @@ const (
 	// maxJobName is how long a Job's name may be: it is a label of its pod.
 	maxJobName = 63
 	sumBytes   = 4
+	// between stands in a Job's name between those of the group and the run.
+	between = "-sql-"
 )
 
 // Selector returns the labels that a group's Jobs have, and no other object.
@@ -55,15 +58,20 @@ func Selector(g *v1alpha1.TiDBGroup) map[string]string {
 	return out
 }
 
-// jobName returns the name of the Job of a run's revision.
+// jobName returns the name of the Job of a run's revision. One that might also be that of a
+// run of another group, as with group g-sql-x beside g, has the sum of both.
 func jobName(group string, run *v1alpha1.SQLRun) string {
-	name := fmt.Sprintf("%s-sql-%s-%d", group, run.Name, run.Revision)
-	if len(name) <= maxJobName {
+	name := fmt.Sprintf("%s%s%s-%d", group, between, run.Name, run.Revision)
+	of, isUnique := name, strings.Index(name, between) == strings.LastIndex(name, between)
+	if len(name) <= maxJobName && isUnique {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
+	if !isUnique {
+		of = group + "/" + name
+	}
+	sum := sha256.Sum256([]byte(of))
 	tail := "-" + hex.EncodeToString(sum[:sumBytes])
-	return name[:maxJobName-len(tail)] + tail
+	return name[:min(len(name), maxJobName-len(tail))] + tail
 }
 
 // renderJob renders the Job of a run. Whatever it mounts may be missing: the program

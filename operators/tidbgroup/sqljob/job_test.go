@@ -203,6 +203,19 @@ func TestTheNameOfAJobFitsALabelAndTellsRunsApart(t *testing.T) {
 	}
 }
 
+// A Job of another group is no Job of this one, and is not to be deleted for it.
+func TestTheNameOfAJobTellsGroupsApart(t *testing.T) {
+	name := func(group, run string) string {
+		return jobName(group, &v1alpha1.SQLRun{Name: run, Revision: 1})
+	}
+	assert.NotEqual(t, name("g", "x-sql-y"), name("g-sql-x", "y"))
+	assert.NotEqual(t, name("g", "sql-x"), name("g-sql", "x"), "what stands between them overlaps")
+	long := strings.Repeat("x", 25)
+	assert.NotEqual(t, name(strings.Repeat("g", 30), long+"-sql-y"), name(strings.Repeat("g", 30)+"-sql-"+long, "y"), "and what is cut off counts")
+	assert.LessOrEqual(t, len(name(strings.Repeat("g", 30)+"-sql-"+long, "y")), maxJobName)
+	assert.Equal(t, "g-sql-x-1", name("g", "x"), "others keep the name that they have")
+}
+
 // A run that has begun is not run again by itself.
 func TestDB10TheNodeOfARunIsNotRemovedToSaveCosts(t *testing.T) {
 	pod := renderJob(sample(), new(people()), image, 4000).Spec.Template.Annotations
