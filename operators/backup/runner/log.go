@@ -99,17 +99,15 @@ func (t *logTask) listErrors() []string {
 	return append(out, "BR gave no reason")
 }
 
-// fillIn fills in what is known of a task, after it was brought to a state.
+// fillIn fills in what is known of a task, after it was brought to a state; one that is not there is stopped.
 func (t *logTask) fillIn(out *result.Log, state string) {
 	switch {
 	case t == nil:
 		return
-	case state == result.TaskStopped:
-		out.Task = result.TaskStopped
-	case t.Status != taskNormal:
-		out.Task = result.TaskPaused
-	default:
+	case state != result.TaskStopped && t.Status == taskNormal:
 		out.Task = result.TaskRunning
+	case state != result.TaskStopped:
+		out.Task = result.TaskPaused
 	}
 	if t.Start > 0 { // it was seen
 		out.Start, out.Checkpoint = strconv.FormatUint(t.Start, 10), strconv.FormatUint(max(t.Checkpoint, t.Start), 10)
@@ -168,9 +166,8 @@ func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) erro
 	})
 }
 
-// changeUnseenTask stops or pauses a task that BR cannot tell about, because of unseen: for that it
-// asks every store of the cluster, of which one may be lost, and for this PD alone. One that is
-// not there has been stopped.
+// changeUnseenTask stops or pauses a task that BR cannot tell about, because of unseen: for that it asks
+// every store, of which one may be lost, and for this PD alone. One that is not there has been stopped.
 func (c Command) changeUnseenTask(ctx context.Context, log io.Writer, unseen error) (*logTask, error) {
 	verb := map[string]string{result.TaskStopped: "stop", result.TaskPaused: "pause"}[c.Log.State]
 	if verb == "" {
