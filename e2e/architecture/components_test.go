@@ -33,8 +33,7 @@ func registries() map[string]int {
 // one.
 func relations() map[string]string {
 	return map[string]string{
-		"operators/tikvgroup/handover/handover.go": "leaders go to stores that may lead",
-		"operators/tikvgroup/handover/pd.go":       "it runs in the pods of TiKV, and is to be small: it imports no kinds",
+		"operators/tikvgroup/handover/handover.go": "leaders go to stores that may lead; it runs in the pods of TiKV, and is to be small: it imports no kinds",
 		"shared/placement/needed.go":               "the owner of a table is told how to lower its TiFlash replicas",
 		// The kinds that every cluster has.
 		"operators/backup/job/plan.go":                "backups go through a TiDBGroup",

@@ -31,7 +31,6 @@ const (
 
 	safePointsPath = "/pd/api/v1/gc/safepoint"
 	schedulersPath = "/pd/api/v1/schedulers"
-	storesPath     = "/pd/api/v1/stores"
 )
 
 // SafePoint is what a service has PD hold back from garbage collection.

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -12,20 +11,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
-// engineLabel is by which PD knows stores that have learners only.
-const engineLabel = "engine"
-
-// TiKV is a TiKV of the cluster, as it has started last.
-type TiKV struct {
-	ID      uint64
-	Address string
-	// Started is when, in seconds by its own clock.
-	Started int64
-}
-
 // ListTiKVs lists the TiKVs that PD knows. It asks again until a timeout has passed: PD may be without a leader
 // for a moment.
-func (c Cluster) ListTiKVs(ctx context.Context, timeout time.Duration) ([]TiKV, error) {
+func (c Cluster) ListTiKVs(ctx context.Context, timeout time.Duration) ([]hook.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(timeout, tidyPause))
 	defer cancel()
 	for {
@@ -36,47 +24,25 @@ func (c Cluster) ListTiKVs(ctx context.Context, timeout time.Duration) ([]TiKV, 
 	}
 }
 
-func (c Cluster) listTiKVs(ctx context.Context) ([]TiKV, error) {
-	var all struct {
-		Stores []struct {
-			Store struct {
-				ID      uint64 `json:"id"`
-				Address string `json:"address"`
-				Started int64  `json:"start_timestamp"`
-				Labels  []struct {
-					Key   string `json:"key"`
-					Value string `json:"value"`
-				} `json:"labels"`
-			} `json:"store"`
-		} `json:"stores"`
-	}
-	if err := c.pd().Call(ctx, http.MethodGet, storesPath, nil, &all); err != nil {
+func (c Cluster) listTiKVs(ctx context.Context) ([]hook.Store, error) {
+	all, err := c.pd().ListStores(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("list stores of PD: %w", err)
 	}
-	var out []TiKV
-	for _, s := range all.Stores {
-		learns := false
-		for _, l := range s.Store.Labels {
-			learns = learns || strings.EqualFold(l.Key, engineLabel) && v1alpha1.HasLearnersOnly(l.Value)
-		}
-		if !learns {
-			out = append(out, TiKV{s.Store.ID, s.Store.Address, s.Store.Started})
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(all, func(s hook.Store) bool { return v1alpha1.HasLearnersOnly(s.Engine) }), nil
 }
 
 // ConfirmNoStart fails if a TiKV has started since others were listed. BR writes a log in no order, and
 // switches garbage collection off for it in every TiKV that runs: one that starts collects again, and
 // may remove what the rest of the log needs.
-func (c Cluster) ConfirmNoStart(ctx context.Context, before []TiKV, timeout time.Duration) error {
+func (c Cluster) ConfirmNoStart(ctx context.Context, before []hook.Store, timeout time.Duration) error {
 	now, err := c.ListTiKVs(ctx, timeout)
 	if err != nil {
 		return fmt.Errorf("everything is written, but it is not known whether a TiKV has started meanwhile: %w", err)
 	}
 	var started []string
 	for _, s := range now {
-		if !slices.ContainsFunc(before, func(b TiKV) bool { return b.ID == s.ID && b.Started == s.Started }) {
+		if !slices.ContainsFunc(before, func(b hook.Store) bool { return b.ID == s.ID && b.Started == s.Started }) {
 			started = append(started, s.Address)
 		}
 	}

@@ -89,21 +89,21 @@ func (j Job) Stop(ctx context.Context) error {
 // step does what is to be done next, and returns how many leaders are left and whether
 // there is nothing more to do.
 func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err error) {
-	stores, err := pd.stores(ctx)
+	stores, err := pd.ListStores(ctx)
 	if err != nil {
-		return false, 0, err
+		return false, 0, fmt.Errorf("list stores: %w", err)
 	}
 	evicted, err := pd.evictedStores(ctx)
 	if err != nil {
 		return false, 0, err
 	}
-	var own *store
+	var own *hook.Store
 	others, disconnectedOthers := 0, 0
 	for _, s := range stores {
 		switch {
 		case s.Address == j.Address && (own == nil || own.State == offline):
 			own = &s // one that was lost may be listed at its address as well, until it has no region
-		case s.TiFlash || evicted[s.ID]:
+		case strings.HasPrefix(s.Engine, "tiflash") || evicted[s.ID]:
 		case s.State == up:
 			others++
 		case s.State == disconnected:

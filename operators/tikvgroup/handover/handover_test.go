@@ -20,7 +20,7 @@ import (
 // fakePD is what a PD answers. It moves a leader with every look at the stores.
 type fakePD struct {
 	mu      sync.Mutex
-	stores  []store
+	stores  []hook.Store
 	evicted map[uint64]bool
 	stuck   bool   // leaders stay where they are
 	broken  bool   // it answers nothing but 500
@@ -47,7 +47,7 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for i := range p.stores {
 			s := &p.stores[i]
 			labels := []map[string]string{}
-			if s.TiFlash {
+			if s.Engine != "" {
 				labels = append(labels, map[string]string{"key": "engine", "value": "tiflash"})
 			}
 			all = append(all, map[string]any{
@@ -114,7 +114,7 @@ func (p *fakePD) showSchedule(w http.ResponseWriter) {
 func stage(t *testing.T) (*fakePD, Job) {
 	t.Helper()
 	job := Job{Address: "b-0:20160", Record: filepath.Join(t.TempDir(), "record"), Poll: time.Millisecond}
-	pd := &fakePD{evicted: map[uint64]bool{}, record: job.Record, stores: []store{
+	pd := &fakePD{evicted: map[uint64]bool{}, record: job.Record, stores: []hook.Store{
 		{ID: 1, Address: "b-0:20160", State: up, Leaders: 5, Regions: 9},
 		{ID: 2, Address: "b-1:20160", State: up, Leaders: 5, Regions: 9},
 		{ID: 3, Address: "b-2:20160", State: up, Leaders: 5, Regions: 9},
@@ -143,11 +143,11 @@ func TestALeaderlessStoreIsStoppedAndLeadsAgainWhenItIsBack(t *testing.T) {
 func TestALostStoreAtItsAddressKeepsNoStoreFromGivingItsLeadersAway(t *testing.T) {
 	for _, lostIsLast := range []bool{true, false} {
 		pd, job := stage(t)
-		lost := store{ID: 9, Address: pd.stores[0].Address, State: "Offline", Regions: 3}
+		lost := hook.Store{ID: 9, Address: pd.stores[0].Address, State: "Offline", Regions: 3}
 		if lostIsLast {
 			pd.stores = append(pd.stores, lost)
 		} else {
-			pd.stores = append([]store{lost}, pd.stores...)
+			pd.stores = append([]hook.Store{lost}, pd.stores...)
 		}
 		require.NoError(t, job.Stop(t.Context()))
 		assert.Equal(t, map[uint64]bool{1: true}, pd.evicted)
@@ -203,7 +203,7 @@ func TestAStoreStopsAtOnceWhereNoOtherCouldLead(t *testing.T) {
 		"all others are down":               func(p *fakePD) { p.stores[1].State, p.stores[2].State = "Down", "Offline" },
 		"all others are to lead nothing":    func(p *fakePD) { p.evicted[2], p.evicted[3] = true, true },
 		"all others are stopped meanwhile":  func(p *fakePD) { p.evicted[1], p.evicted[2], p.evicted[3] = true, true, true },
-		"all others are TiFlash":            func(p *fakePD) { p.stores = p.stores[:2]; p.stores[1].TiFlash = true },
+		"all others are TiFlash":            func(p *fakePD) { p.stores = p.stores[:2]; p.stores[1].Engine = "tiflash" },
 		"it is the only store of a cluster": func(p *fakePD) { p.stores = p.stores[:1] },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
@@ -22,49 +21,6 @@ var errLoading = errors.New("PD has a new leader, which has not loaded its sched
 
 // pdServer is a PD, by its HTTP API.
 type pdServer struct{ hook.PD }
-
-// store is a store as PD lists it.
-type store struct {
-	ID      uint64
-	Address string
-	State   string
-	TiFlash bool
-	Leaders int
-	Regions int
-}
-
-// stores lists all stores that are no tombstones.
-func (p pdServer) stores(ctx context.Context) ([]store, error) {
-	var answer struct {
-		Stores []struct {
-			Store struct {
-				ID        uint64 `json:"id"`
-				Address   string `json:"address"`
-				StateName string `json:"state_name"`
-				Labels    []struct {
-					Key   string `json:"key"`
-					Value string `json:"value"`
-				} `json:"labels"`
-			} `json:"store"`
-			Status struct {
-				Leaders int `json:"leader_count"`
-				Regions int `json:"region_count"`
-			} `json:"status"`
-		} `json:"stores"`
-	}
-	if err := p.Call(ctx, http.MethodGet, "/pd/api/v1/stores", nil, &answer); err != nil {
-		return nil, fmt.Errorf("list stores: %w", err)
-	}
-	var out []store
-	for _, s := range answer.Stores {
-		one := store{ID: s.Store.ID, Address: s.Store.Address, State: s.Store.StateName, Leaders: s.Status.Leaders, Regions: s.Status.Regions}
-		for _, l := range s.Store.Labels {
-			one.TiFlash = one.TiFlash || strings.EqualFold(l.Key, "engine") && strings.HasPrefix(l.Value, "tiflash")
-		}
-		out = append(out, one)
-	}
-	return out, nil
-}
 
 // evictedStores returns the stores that PD keeps leaders away from. Without any PD has no
 // such scheduler and says 404.
