@@ -201,15 +201,8 @@ func renderConfig(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
 // choosesLogFiles reports whether a user says which log files stay, or has more than the slow log.
 func choosesLogFiles(g *v1alpha1.TiDBGroup) bool {
 	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
-	if err != nil {
-		return true // File says so
-	}
-	for key := range user.Leaves() {
-		if key == "log.file.max-backups" || key == "log.file.max-days" || key == "log.file.filename" {
-			return true
-		}
-	}
-	return false
+	// File says what is wrong with it.
+	return err != nil || len(tomlconfig.Conflicts(user, []string{"log.file.max-backups", "log.file.max-days", "log.file.filename"})) > 0
 }
 
 // item is one of the configuration.
