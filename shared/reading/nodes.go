@@ -62,8 +62,7 @@ func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot) bool 
 				fellows = append(fellows, other.Status.NodeName)
 			}
 		}
-		fit := topology.NewFit(template)
-		return !slices.ContainsFunc(s.SchedulableNodes, func(n corev1.Node) bool { return fit.TakesBeside(&n, all, fellows) })
+		return !topology.NewFit(template).TakesBeside(s.SchedulableNodes, all, fellows)
 	})
 }
 

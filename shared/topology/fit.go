@@ -33,38 +33,70 @@ func (f Fit) Takes(node *corev1.Node) bool {
 	return !off
 }
 
-// TakesBeside is Takes for a pod whose fellow members are on some of all nodes, by their names.
-func (f Fit) TakesBeside(node *corev1.Node, all []corev1.Node, fellows []string) bool {
-	return f.Takes(node) && f.staysApart(node, all, fellows) && f.staysEven(node, all, fellows)
+// TakesBeside reports whether one of the open nodes takes a pod whose fellow members are on some of
+// all nodes, by their names.
+func (f Fit) TakesBeside(open, all []corev1.Node, fellows []string) bool {
+	bounds := slices.Concat(f.boundsApart(all, fellows), f.boundsEven(all, fellows))
+	return slices.ContainsFunc(open, func(n corev1.Node) bool {
+		return f.Takes(&n) && !slices.ContainsFunc(bounds, func(b bound) bool { return b.excludes(&n) })
+	})
 }
 
-// staysApart reports whether no fellow is where the template demands that there is none.
-func (f Fit) staysApart(node *corev1.Node, all []corev1.Node, fellows []string) bool {
+// bound is how many fellows there may be at most where one more pod comes to.
+type bound struct {
+	// key of the label of nodes by whose values fellows are counted.
+	key   string
+	count map[string]int32
+	most  int32
+	// everywhere says that a node without the label takes none.
+	everywhere bool
+}
+
+func (b bound) excludes(node *corev1.Node) bool {
+	place, named := node.Labels[b.key]
+	if !named {
+		return b.everywhere
+	}
+	return b.count[place] > b.most
+}
+
+// boundsApart are those where the template demands that there is no fellow.
+func (f Fit) boundsApart(all []corev1.Node, fellows []string) []bound {
 	affinity := f.template.Spec.Affinity
 	if affinity == nil || affinity.PodAntiAffinity == nil {
-		return true
+		return nil
 	}
-	return !slices.ContainsFunc(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
-		place, named := node.Labels[t.TopologyKey]
-		return named && f.selectsFellows(t.LabelSelector) && countFellows(t.TopologyKey, all, fellows)[place] > 0
-	})
+	var out []bound
+	for _, t := range affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		if f.selectsFellows(t.LabelSelector) {
+			out = append(out, bound{key: t.TopologyKey, count: countFellows(t.TopologyKey, all, fellows)})
+		}
+	}
+	return out
 }
 
-// staysEven reports whether the pods lie as evenly as the template demands with one more on a node.
-// As the scheduler does by default, it counts the places of cordoned nodes as well.
-func (f Fit) staysEven(node *corev1.Node, all []corev1.Node, fellows []string) bool {
-	return !slices.ContainsFunc(f.template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		if c.WhenUnsatisfiable != corev1.DoNotSchedule || !f.selectsFellows(c.LabelSelector) {
-			return false
-		}
-		asked := slices.DeleteFunc(slices.Clone(all), func(n corev1.Node) bool {
-			fits, err := f.affinity.Match(&n)
-			return err != nil || !fits
-		})
-		count := countFellows(c.TopologyKey, asked, fellows)
-		place, named := node.Labels[c.TopologyKey]
-		return !named || count[place]+1-slices.Min(slices.Collect(maps.Values(count))) > c.MaxSkew
+// boundsEven are those with which the pods lie as evenly as the template demands. As the scheduler does by
+// default, it counts the places of cordoned nodes as well.
+func (f Fit) boundsEven(all []corev1.Node, fellows []string) []bound {
+	if len(f.template.Spec.TopologySpreadConstraints) == 0 {
+		return nil
+	}
+	asked := slices.DeleteFunc(slices.Clone(all), func(n corev1.Node) bool {
+		fits, err := f.affinity.Match(&n)
+		return err != nil || !fits
 	})
+	var out []bound
+	for _, c := range f.template.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule || !f.selectsFellows(c.LabelSelector) {
+			continue
+		}
+		even := bound{key: c.TopologyKey, count: countFellows(c.TopologyKey, asked, fellows), everywhere: true}
+		if len(even.count) > 0 {
+			even.most = c.MaxSkew - 1 + slices.Min(slices.Collect(maps.Values(even.count)))
+		}
+		out = append(out, even)
+	}
+	return out
 }
 
 // countFellows counts fellows by the values that a label of nodes has; also those that none has.
