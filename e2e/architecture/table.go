@@ -84,7 +84,8 @@ func importTable() []module {
 				"sigs.k8s.io/kustomize/api",
 				"sigs.k8s.io/kustomize/kyaml",
 			},
-			testExternal: append([]string{"github.com/yuin/gopher-lua"}, testing...), // runs the checks for Argo CD
+			// One runs the checks for Argo CD, the others read alerts and monitors as Prometheus does.
+			testExternal: append([]string{"github.com/yuin/gopher-lua", "github.com/prometheus/common", "github.com/prometheus/prometheus"}, testing...),
 		},
 		{
 			name:     "e2e",
