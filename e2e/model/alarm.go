@@ -21,6 +21,9 @@ const (
 	TwoClusters AlarmKind = "TwoClusters"
 	// LostData means that the data of a majority of a region's voters is gone for good.
 	LostData AlarmKind = "LostData"
+	// NotLoaded means that a PD member without the regions was told to lead, while another
+	// one had them.
+	NotLoaded AlarmKind = "NotLoaded"
 	// NotHandedOver means that a TiCDC capture ended with tables, or as the owner, that
 	// others could have taken.
 	NotHandedOver AlarmKind = "NotHandedOver"

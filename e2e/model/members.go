@@ -23,6 +23,8 @@ type Members interface {
 	Self() Member
 	// IsLeader says whether this member is the PD leader now.
 	IsLeader() bool
+	// IsLoaded says whether this member has all regions in memory.
+	IsLoaded() bool
 	// Leader is the PD leader as this member last knew it; a member without
 	// quorum goes on believing in the last one.
 	Leader() (Member, bool)

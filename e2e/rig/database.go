@@ -251,6 +251,7 @@ func (d *Database) up(name string) error {
 		Services:  []string{d.serviceName()},
 		ClusterID: id.Sum64() | 1,
 		Election:  election,
+		Load:      d.shape.Load.Duration,
 		Cluster:   model.Options{Config: d.config, Regions: d.shape.Regions, Clock: model.NewScaledClock(cmp.Or(d.shape.Speed, 1))},
 	})
 	if err != nil {
@@ -265,6 +266,13 @@ func (d *Database) up(name string) error {
 	d.bootstraps++
 	go d.beat()
 	return nil
+}
+
+// HasRegions says whether a member of PD has loaded the regions.
+func (d *Database) HasRegions(member string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pd != nil && d.pd.IsLoaded(member)
 }
 
 // scheme is how the URLs of the members begin.

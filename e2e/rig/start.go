@@ -47,12 +47,21 @@ func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l.process.stop = func() error { return l.db.StopMember(l.pod.Name, a.isLost(l.process.node)) }
-	l.process.handover = a.hook(l.pod, l.db, l.claim)
-	return l.db.StartMember(Member{
+	status, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortPDClient, pdPort(l.db, l.pod.Name))
+	if err != nil {
+		return nil, err
+	}
+	if failed = l.db.StartMember(Member{
 		Name: l.pod.Name, Claim: l.claim, InitialCluster: initial, Force: containerArguments(l.pod)["--force-new-cluster"] == "true", Config: config,
 		TLS: a.identity(l.pod),
-	}), nil
+	}); failed != nil {
+		status.close()
+		return failed, nil
+	}
+	l.process.ip = status.ip
+	l.process.stop = func() error { status.close(); return l.db.StopMember(l.pod.Name, a.isLost(l.process.node)) }
+	l.process.handover = a.hook(l.pod, l.db, l.claim)
+	return nil, nil
 }
 
 func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {

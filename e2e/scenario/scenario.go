@@ -94,6 +94,8 @@ type Database struct {
 	Regions int `json:"regions,omitempty"`
 	// LogBackup is the name of a log backup that runs; none if empty.
 	LogBackup string `json:"logBackup,omitempty"`
+	// Load is how long a PD that starts takes to load the regions, by the time of Speed.
+	Load metav1.Duration `json:"load,omitempty"`
 	// CatchUp is how long a TiFlash says Idle on its status port after its start, of
 	// which PD takes it for Up already.
 	CatchUp metav1.Duration `json:"catchUp,omitempty"`

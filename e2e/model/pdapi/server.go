@@ -107,10 +107,10 @@ func (s *Server) localRoutes(mux *http.ServeMux) {
 
 // ready is about loading regions, and says nothing about quorum.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	loaded := true
+	loaded := s.Members.IsLoaded()
 	if s.Members.IsLeader() {
 		c := s.Cluster()
-		loaded = c != nil && c.IsBootstrapped()
+		loaded = loaded && c != nil && c.IsBootstrapped()
 	}
 	status := http.StatusOK
 	if !loaded {

@@ -80,6 +80,17 @@ func (v view) IsLeader() bool {
 	return v.n.pd.leader == v.n
 }
 
+// IsLoaded implements model.Members.
+func (v view) IsLoaded() bool {
+	defer v.lock()()
+	return v.n.isLoaded()
+}
+
+// isLoaded reports whether a member that runs has all regions in memory.
+func (n *node) isLoaded() bool {
+	return n.alive && !n.pd.clock.Now().Before(n.upSince.Add(n.pd.opts.Load))
+}
+
 // Leader implements model.Members.
 func (v view) Leader() (model.Member, bool) {
 	defer v.lock()()
@@ -145,6 +156,9 @@ func (v view) Transfer(_ context.Context, name string) error {
 	p := v.n.pd
 	for _, n := range p.voters() {
 		if n.name == name || name == "" && n != p.leader {
+			if n.name == name {
+				p.checkLoaded(n)
+			}
 			p.pending, p.pendingAt = n, p.clock.Now()
 			return nil
 		}

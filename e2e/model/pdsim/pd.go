@@ -37,6 +37,9 @@ type Options struct {
 	Ping time.Duration
 	// Transfer is how long a submitted transfer takes; 0 means 500 ms, negative none.
 	Transfer time.Duration
+	// Load is how long a member that starts takes to load the regions, by the clock of
+	// Cluster; 0 means none.
+	Load time.Duration
 	// Build is what the members say they are; the zero value means pdapi.DefaultBuild.
 	Build pdapi.Build
 	// Cluster sets the stores' half up. Its Save is taken by the simulation.
@@ -514,6 +517,14 @@ func (p *PD) setLeader(n *node) {
 	}
 }
 
+// IsLoaded says whether a member runs and has all regions in memory.
+func (p *PD) IsLoaded(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.node(name)
+	return n != nil && n.isLoaded()
+}
+
 func (p *PD) voters() []*node {
 	return slices.DeleteFunc(slices.Clone(p.nodes), func(n *node) bool { return n.removed })
 }
@@ -532,6 +543,17 @@ func (p *PD) hasQuorum() bool {
 func (p *PD) checkMajority() {
 	if !p.hasQuorum() {
 		p.raise(model.LostPDMajority, "pd", "fewer than a majority of the PD members are alive")
+	}
+}
+
+// checkLoaded raises an alarm if a member is told to lead that could tell nobody where a region is,
+// while a third one could.
+func (p *PD) checkLoaded(to *node) {
+	if !p.cluster.IsBootstrapped() || to.isLoaded() {
+		return
+	}
+	if i := slices.IndexFunc(p.voters(), func(n *node) bool { return n != to && n != p.leader && n.isLoaded() }); i >= 0 {
+		p.raise(model.NotLoaded, to.name, "it is told to lead without the regions, which "+p.voters()[i].name+" has")
 	}
 }
 

@@ -19,11 +19,17 @@ import (
 
 func newPD(t *testing.T) (*pdsim.PD, *model.ManualClock) {
 	t.Helper()
+	return newPDThatLoads(t, 0)
+}
+
+func newPDThatLoads(t *testing.T, regions time.Duration) (*pdsim.PD, *model.ManualClock) {
+	t.Helper()
 	clock := model.NewManualClock(time.Now())
 	p, err := pdsim.New(pdsim.Options{
 		Members:   []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"},
 		ClientURL: func(name string) string { return "http://" + name + ".basic-pd-peer.ns.svc:2379" },
 		Services:  []string{"basic-pd.ns.svc:2379"},
+		Load:      regions,
 		Cluster:   model.Options{Clock: clock},
 	})
 	require.NoError(t, err)
@@ -248,4 +254,37 @@ func TestAMemberOnADeadNodeIsWaitedFor(t *testing.T) {
 	require.NoError(t, p.SetHealthy("c", true))
 	_, healthy = ask()
 	assert.Equal(t, 3, healthy)
+}
+
+func TestWhoIsToldToLeadHasLoadedTheRegions(t *testing.T) {
+	p, clock := newPDThatLoads(t, time.Minute)
+	require.NoError(t, p.Cluster().Bootstrap(model.StoreMeta{ID: 1, Address: "a:20160", Version: "8.5.0"}, 2, 3))
+	clock.Advance(time.Minute)
+	restart := func(name string) {
+		require.NoError(t, p.SetHealthy(name, false))
+		require.NoError(t, p.SetHealthy(name, true))
+	}
+	lead := func(name string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://basic-pd.ns.svc:2379/pd/api/v1/leader/transfer/"+name, nil)
+		require.NoError(t, err)
+		res, err := (&http.Client{Transport: p.Transport(), Timeout: 5 * time.Second}).Do(req)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusOK, res.StatusCode)
+	}
+	restart("basic-pd-1")
+	status, err := get(t, p, "http://basic-pd-1.basic-pd-peer.ns.svc:2379/pd/api/v2/ready")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusInternalServerError, status)
+	lead("basic-pd-2")
+	require.Empty(t, p.Alarms(), "it has them")
+	lead("basic-pd-1")
+	require.Len(t, p.Alarms(), 1)
+	require.Equal(t, model.NotLoaded, p.Alarms()[0].Kind)
+	restart("basic-pd-2")
+	lead("basic-pd-1")
+	require.Len(t, p.Alarms(), 1, "no other has them")
+	clock.Advance(time.Minute)
+	lead("basic-pd-1")
+	require.Len(t, p.Alarms(), 1, "it has them by now")
 }

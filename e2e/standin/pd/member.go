@@ -42,6 +42,9 @@ func (s *Server) IsLeader() bool {
 	return s.term != nil
 }
 
+// IsLoaded implements model.Members: what there is to load is small.
+func (s *Server) IsLoaded() bool { return true }
+
 // Leader implements model.Members.
 func (s *Server) Leader() (model.Member, bool) {
 	s.mu.RLock()
