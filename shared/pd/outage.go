@@ -2,7 +2,7 @@ package pd
 
 import (
 	"context"
-	"strings"
+	"slices"
 	"time"
 )
 
@@ -28,7 +28,7 @@ func (v View) UnreachableStores() []Store {
 			out = append(out, s)
 		}
 	}
-	if len(out) < v.FatalStoreCount() {
+	if len(out)+len(v.Buried) < v.FatalStoreCount() {
 		return nil
 	}
 	return out
@@ -58,25 +58,37 @@ func (v View) lacksMajority(r Region) bool {
 type outage struct {
 	found  bool
 	asking bool
-	stores string    // that were missed when PD was last asked
+	stores []string  // that were missed when PD was last asked, by ID
 	next   time.Time // when it is asked again
+}
+
+// missedStores returns the stores, by ID, with which regions may have lost their majority, and notes
+// those in the view that PD has removed since they did.
+func (o outage) missedStores(view *View) (ids []string) {
+	for _, id := range o.stores {
+		if _, listed := view.Store(id); o.found && !listed && view.Bootstrapped {
+			view.Buried = append(view.Buried, id)
+		}
+	}
+	for _, s := range view.UnreachableStores() {
+		ids = append(ids, s.ID)
+	}
+	return append(ids, view.Buried...)
 }
 
 // checkOutage notes in a view whether a region has lost its majority, by what PD said last,
 // and asks it beside the polls when that is due. The caller holds the lock.
 func (p *Poller) checkOutage(w *watch, view *View) {
-	missed := view.UnreachableStores()
-	if len(missed) == 0 {
-		w.outage.found, w.outage.stores = false, ""
+	if view.Err != nil {
+		return
+	}
+	ids := w.outage.missedStores(view)
+	if len(ids) == 0 {
+		w.outage.found, w.outage.stores = false, nil
 		return
 	}
 	view.MajorityLost = w.outage.found
-	var ids []string
-	for _, s := range missed {
-		ids = append(ids, s.ID)
-	}
-	key := strings.Join(ids, " ")
-	if w.outage.asking || p.ctx == nil || p.ctx.Err() != nil || w.outage.stores == key && time.Now().Before(w.outage.next) {
+	if w.outage.asking || p.ctx == nil || p.ctx.Err() != nil || slices.Equal(w.outage.stores, ids) && time.Now().Before(w.outage.next) {
 		return
 	}
 	client, err := w.open(p.dial)
@@ -87,14 +99,14 @@ func (p *Poller) checkOutage(w *watch, view *View) {
 	seen := *view
 	// A region without its majority has that many peers on missed stores: it is found
 	// without the last of them.
-	look := ids[:len(ids)-view.FatalStoreCount()+1]
+	look := ids[:max(len(ids)-view.FatalStoreCount()+1, 0)]
 	p.running.Go(func() {
 		begin := time.Now()
 		found, err := p.hasRegionWithoutMajority(client, seen, look)
 		p.mu.Lock()
-		w.outage.asking, w.outage.stores = false, key
+		w.outage.asking, w.outage.stores = false, ids
 		w.outage.next = time.Now().Add(max(outagePause, outageEase*time.Since(begin)))
-		changed := err == nil && p.watches[w.pd] == w && w.known && len(w.view.UnreachableStores()) > 0 && w.view.MajorityLost != found
+		changed := err == nil && p.watches[w.pd] == w && w.known && len(w.view.UnreachableStores())+len(w.view.Buried) > 0 && w.view.MajorityLost != found
 		if err == nil {
 			w.outage.found = found
 		}

@@ -2,6 +2,8 @@ package pd_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +55,48 @@ func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
 	require.Eventually(t, lost, 10*time.Second, 10*time.Millisecond)
 	fake.SetState(pd.StateUp, ids[0], ids[1], ids[2])
 	require.Eventually(t, func() bool { return !lost() }, 10*time.Second, 10*time.Millisecond)
+}
+
+// A user who has PD remove stores by force makes tombstones of them first (RemoveFailedStores in PD's
+// sources pkg/unsaferecovery): their regions have no majority until PD has made new ones.
+func TestRegionsOfStoresThatAreRemovedByForceHaveNoMajority(t *testing.T) {
+	fake := pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})
+	ids := []string{fake.Register("a:1"), fake.Register("b:1"), fake.Register("c:1"), fake.Register("d:1")}
+	var peers []pd.Peer
+	for _, id := range ids {
+		peers = append(peers, pd.Peer{StoreID: id, Voter: true})
+	}
+	fake.SetPlaced(pd.Region{ID: "1", Peers: peers[:3]})
+	fake.Change(func(v *pd.View) {
+		for i := range v.Stores {
+			v.Stores[i].Regions = 1
+		}
+	})
+	poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- poller.Start(ctx) }()
+	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+	name := types.NamespacedName{Namespace: "ns", Name: "a"}
+	poller.Watch(name, true)
+	view := func() pd.View { v, _ := poller.View(name); return v }
+
+	fake.SetState(pd.StateDown, ids[0], ids[1])
+	require.Eventually(t, func() bool { return view().MajorityLost }, 10*time.Second, 10*time.Millisecond)
+	fake.Change(func(v *pd.View) { v.Stores = slices.Clone(v.Stores[2:]) })
+	require.Eventually(t, func() bool { return len(view().Stores) == 2 }, 10*time.Second, 10*time.Millisecond)
+	assert.Never(t, func() bool { return !view().MajorityLost || len(view().Buried) != 2 }, 500*time.Millisecond, 10*time.Millisecond)
+
+	fake.Fail(errors.New("no answer"))
+	require.Eventually(t, func() bool { return view().Err != nil }, 10*time.Second, 10*time.Millisecond)
+	fake.Fail(nil)
+	require.Eventually(t, func() bool { return view().Err == nil }, 10*time.Second, 10*time.Millisecond)
+	assert.True(t, view().MajorityLost, "a moment without PD changes nothing")
+
+	// It says so when the next one is removed, and otherwise some seconds later.
+	fake.SetPlaced(pd.Region{ID: "1", Peers: peers[3:]})
+	fake.SetState(pd.StateDown, ids[2])
+	require.Eventually(t, func() bool { return !view().MajorityLost && view().Buried == nil }, 10*time.Second, 10*time.Millisecond)
 }
 
 func TestDisconnectedTiKVStoresCountAsMissed(t *testing.T) {

@@ -22,6 +22,9 @@ const (
 	// healthTimeout is how long it may take to ask which members are healthy: the leader waits
 	// three seconds for each that does not answer, and of seven three may be dead.
 	healthTimeout = 10 * time.Second
+	// readyTimeout is how long a member may take to say whether it has loaded the regions, which it
+	// knows. One that says nothing counts as one that has.
+	readyTimeout = time.Second
 )
 
 // Job is what is done for one member.
@@ -75,19 +78,43 @@ func (j Job) Stop(ctx context.Context) error {
 }
 
 // handOver asks a member to lead, and returns which. It is none when no other member is
-// healthy. Members that have been asked come last.
+// healthy. One that has loaded the regions comes first, and those that have been asked last.
 func (j Job) handOver(ctx context.Context, pd server, tried []string) (string, error) {
 	healthy, err := pd.healthyMembers(ctx)
 	if err != nil {
 		return "", err
 	}
-	healthy = slices.DeleteFunc(healthy, func(name string) bool { return name == j.Name || name == "" })
+	healthy = slices.DeleteFunc(healthy, func(m member) bool { return m.Name == j.Name || m.Name == "" })
 	if len(healthy) == 0 {
 		return "", nil
 	}
-	slices.SortStableFunc(healthy, func(a, b string) int { return cmp.Compare(slices.Index(tried, a), slices.Index(tried, b)) })
-	j.Say.Logf("member %s hands over to %s before it is stopped", j.Name, healthy[0])
-	return healthy[0], pd.transfer(ctx, healthy[0])
+	slices.SortStableFunc(healthy, func(a, b member) int {
+		return cmp.Compare(slices.Index(tried, a.Name), slices.Index(tried, b.Name))
+	})
+	next := healthy[0]
+	if at := slices.IndexFunc(healthy, func(m member) bool { return !slices.Contains(tried, m.Name) && !j.isLoading(ctx, m) }); at >= 0 {
+		next = healthy[at]
+	}
+	j.Say.Logf("member %s hands over to %s before it is stopped", j.Name, next.Name)
+	return next.Name, pd.transfer(ctx, next.Name)
+}
+
+// isLoading reports whether a member says that it has not loaded the regions yet: as the leader it could
+// tell no client where one is. Versions before v8.5.2 do not say.
+func (j Job) isLoading(ctx context.Context, m member) bool {
+	if len(m.URLs) == 0 {
+		return false
+	}
+	// Its certificate has its own name, and not that of the member that is asked at localhost.
+	asked := hook.NewPD(m.URLs[0], hook.TLS{Dir: j.TLS.Dir}).BoundCalls(readyTimeout)
+	var refused *hook.Refusal
+	return errors.As(asked.Call(ctx, http.MethodGet, "/pd/api/v2/ready", nil, nil), &refused) && refused.Status >= http.StatusInternalServerError
+}
+
+// member is a member that the leader calls healthy.
+type member struct {
+	Name string   `json:"name"`
+	URLs []string `json:"client_urls"`
 }
 
 // server is a member of PD.
@@ -107,19 +134,19 @@ func (s server) leader(ctx context.Context) (string, error) {
 	return answer.Name, nil
 }
 
-// healthyMembers returns the names of the members that the leader calls healthy.
-func (s server) healthyMembers(ctx context.Context) ([]string, error) {
+// healthyMembers returns the members that the leader calls healthy.
+func (s server) healthyMembers(ctx context.Context) ([]member, error) {
 	var answer []struct {
-		Name    string `json:"name"`
-		Healthy bool   `json:"health"`
+		member
+		Healthy bool `json:"health"`
 	}
 	if err := s.BoundCalls(healthTimeout).Call(ctx, http.MethodGet, "/pd/api/v1/health", nil, &answer); err != nil {
 		return nil, fmt.Errorf("ask which members are healthy: %w", err)
 	}
-	var out []string
+	var out []member
 	for _, m := range answer {
 		if m.Healthy {
-			out = append(out, m.Name)
+			out = append(out, m.member)
 		}
 	}
 	return out, nil

@@ -22,6 +22,8 @@ type fakePD struct {
 	leader    string          // empty: there is none, and PD answers 500
 	unhealthy map[string]bool // members that do not answer the leader
 	deaf      map[string]bool // members that never come to lead
+	loading   map[string]bool // members that have not loaded the regions
+	url       string          // of all members, each below its name
 	pending   string          // who leads from the next look on
 	slow      time.Duration   // how long it takes to ask all members
 	asked     []string        // who was asked to lead
@@ -44,6 +46,10 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p.pending != "" {
 			p.leader = p.pending
 		}
+	case strings.HasSuffix(r.URL.Path, "/pd/api/v2/ready"):
+		if name := strings.Split(r.URL.Path, "/")[1]; p.loading[name] {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
 	case r.URL.Path == "/pd/api/v1/health":
 		select {
 		case <-time.After(p.slow):
@@ -52,7 +58,7 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		var all []map[string]any
 		for _, name := range []string{"b-0", "b-1", "b-2"} {
-			all = append(all, map[string]any{"name": name, "health": !p.unhealthy[name]})
+			all = append(all, map[string]any{"name": name, "health": !p.unhealthy[name], "client_urls": []string{p.url + "/" + name}})
 		}
 		_ = json.NewEncoder(w).Encode(all)
 	default:
@@ -63,8 +69,9 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // stage is a PD of three members led by b-0, and the job of that one.
 func stage(t *testing.T) (*fakePD, Job) {
 	t.Helper()
-	pd := &fakePD{leader: "b-0", unhealthy: map[string]bool{}, deaf: map[string]bool{}}
+	pd := &fakePD{leader: "b-0", unhealthy: map[string]bool{}, deaf: map[string]bool{}, loading: map[string]bool{}}
 	server := httptest.NewServer(pd)
+	pd.url = server.URL
 	t.Cleanup(server.Close)
 	return pd, Job{PD: server.URL, Name: "b-0", Poll: time.Millisecond}
 }
@@ -81,6 +88,28 @@ func TestAHealthyMemberIsAskedToLead(t *testing.T) {
 	pd.unhealthy["b-1"] = true
 	require.NoError(t, job.Stop(t.Context()))
 	assert.Equal(t, []string{"b-2"}, pd.asked)
+}
+
+// Of the members that PD calls healthy one may have just been started: as the leader it would know of
+// no region, in a large cluster for minutes (Ready in PD's sources server/apiv2/handlers).
+func TestAMemberThatHasLoadedTheRegionsIsAskedFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		loading map[string]bool
+		asked   string
+	}{
+		"the first has not":      {map[string]bool{"b-1": true}, "b-2"},
+		"the second has not":     {map[string]bool{"b-2": true}, "b-1"},
+		"none has: one leads":    {map[string]bool{"b-1": true, "b-2": true}, "b-1"},
+		"all have":               {nil, "b-1"},
+		"the one that stops not": {map[string]bool{"b-0": true}, "b-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, job := stage(t)
+			pd.loading = c.loading
+			require.NoError(t, job.Stop(t.Context()))
+			assert.Equal(t, []string{c.asked}, pd.asked)
+		})
+	}
 }
 
 // The leader waits three seconds for each member that a dead node keeps from answering.

@@ -70,6 +70,8 @@ func (j Job) Stop(ctx context.Context) error {
 			return nil
 		case done:
 			return err
+		case errors.Is(err, errLoading):
+			heard, left = time.Now(), now // it answers
 		case err != nil && ctx.Err() == nil:
 			if time.Since(heard) >= bound {
 				return fmt.Errorf("the store is stopped with its leaders: %w", err)
@@ -125,6 +127,10 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 		return true, own.Leaders, fmt.Errorf("store %d is stopped with %d leaders: no other store could lead", own.ID, own.Leaders)
 	case evicted[own.ID]:
 		return false, own.Leaders, nil
+	}
+	// Before PD has loaded its schedulers it would forget the other stores of this one.
+	if err := pd.checkLoaded(ctx); err != nil {
+		return false, own.Leaders, err
 	}
 	if err := j.record(own.ID); err != nil {
 		return false, own.Leaders, err

@@ -63,7 +63,7 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.listSchedulers(w)
 	case r.Method == http.MethodGet && r.URL.Path == "/pd/api/v1/config/schedule":
 		p.showSchedule(w)
-	case p.loads > 0:
+	case p.loads > 0 && r.Method != http.MethodPost:
 		http.NotFound(w, r)
 	case r.Method == http.MethodGet && len(p.evicted) > 0:
 		ranges := map[string]any{}
@@ -78,6 +78,10 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&body)
 		_, err := os.Stat(p.record)
 		p.early = p.early || err != nil
+		if p.loads > 0 {
+			clear(p.evicted) // it makes another scheduler, and stores that
+			p.loads = 0
+		}
 		p.evicted[body.StoreID] = true
 	case r.Method == http.MethodDelete:
 		if _, err := fmt.Sscanf(r.URL.Path, "/pd/api/v1/schedulers/evict-leader-scheduler-%d", &id); err != nil || !p.evicted[id] {
@@ -161,6 +165,25 @@ func TestAnEvictionByAnotherClientStays(t *testing.T) {
 	assert.Equal(t, 0, pd.stores[0].Leaders, "it waits for them all the same")
 	require.NoError(t, job.Start(t.Context(), time.Minute))
 	assert.True(t, pd.evicted[1])
+}
+
+// A new leader of PD that has not loaded its schedulers makes another one of that name, with the one
+// store alone, and forgets the others (Handler.AddEvictOrGrant in PD's sources server).
+func TestAnEvictionByAnotherClientStaysAlthoughPDHasANewLeader(t *testing.T) {
+	pd, job := stage(t)
+	pd.evicted[3], pd.loads = true, 5
+	require.NoError(t, job.Stop(t.Context()))
+	assert.Equal(t, map[uint64]bool{1: true, 3: true}, pd.evicted)
+	assert.Equal(t, 0, pd.stores[0].Leaders)
+}
+
+// Nor is it stopped meanwhile as if PD did not answer.
+func TestAStoreWaitsUntilPDHasLoadedItsSchedulers(t *testing.T) {
+	pd, job := stage(t)
+	pd.evicted[3], pd.loads = true, 2*maxFailures
+	require.NoError(t, job.Stop(t.Context()))
+	assert.Equal(t, map[uint64]bool{1: true, 3: true}, pd.evicted)
+	assert.Equal(t, 0, pd.stores[0].Leaders)
 }
 
 func TestNoOrderIsSentToPDFor(t *testing.T) {
