@@ -28,7 +28,7 @@ func (v View) UnreachableStores() []Store {
 			out = append(out, s)
 		}
 	}
-	if len(out)+len(v.Buried) < v.FatalStoreCount() {
+	if len(out)+len(v.ForceRemoved) < v.FatalStoreCount() {
 		return nil
 	}
 	return out
@@ -67,13 +67,13 @@ type outage struct {
 func (o outage) missedStores(view *View) (ids []string) {
 	for _, id := range o.stores {
 		if _, listed := view.Store(id); o.found && !listed && view.Bootstrapped {
-			view.Buried = append(view.Buried, id)
+			view.ForceRemoved = append(view.ForceRemoved, id)
 		}
 	}
 	for _, s := range view.UnreachableStores() {
 		ids = append(ids, s.ID)
 	}
-	return append(ids, view.Buried...)
+	return append(ids, view.ForceRemoved...)
 }
 
 // checkOutage notes in a view whether a region has lost its majority, by what PD said last,
@@ -106,7 +106,7 @@ func (p *Poller) checkOutage(w *watch, view *View) {
 		p.mu.Lock()
 		w.outage.asking, w.outage.stores = false, ids
 		w.outage.next = time.Now().Add(max(outagePause, outageEase*time.Since(begin)))
-		changed := err == nil && p.watches[w.pd] == w && w.known && len(w.view.UnreachableStores())+len(w.view.Buried) > 0 && w.view.MajorityLost != found
+		changed := err == nil && p.watches[w.pd] == w && w.known && len(w.view.UnreachableStores())+len(w.view.ForceRemoved) > 0 && w.view.MajorityLost != found
 		if err == nil {
 			w.outage.found = found
 		}

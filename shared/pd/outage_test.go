@@ -85,7 +85,7 @@ func TestRegionsOfStoresThatAreRemovedByForceHaveNoMajority(t *testing.T) {
 	require.Eventually(t, func() bool { return view().MajorityLost }, 10*time.Second, 10*time.Millisecond)
 	fake.Change(func(v *pd.View) { v.Stores = slices.Clone(v.Stores[2:]) })
 	require.Eventually(t, func() bool { return len(view().Stores) == 2 }, 10*time.Second, 10*time.Millisecond)
-	assert.Never(t, func() bool { return !view().MajorityLost || len(view().Buried) != 2 }, 500*time.Millisecond, 10*time.Millisecond)
+	assert.Never(t, func() bool { return !view().MajorityLost || len(view().ForceRemoved) != 2 }, 500*time.Millisecond, 10*time.Millisecond)
 
 	fake.Fail(errors.New("no answer"))
 	require.Eventually(t, func() bool { return view().Err != nil }, 10*time.Second, 10*time.Millisecond)
@@ -96,7 +96,7 @@ func TestRegionsOfStoresThatAreRemovedByForceHaveNoMajority(t *testing.T) {
 	// It says so when the next one is removed, and otherwise some seconds later.
 	fake.SetPlaced(pd.Region{ID: "1", Peers: peers[3:]})
 	fake.SetState(pd.StateDown, ids[2])
-	require.Eventually(t, func() bool { return !view().MajorityLost && view().Buried == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !view().MajorityLost && view().ForceRemoved == nil }, 10*time.Second, 10*time.Millisecond)
 }
 
 func TestDisconnectedTiKVStoresCountAsMissed(t *testing.T) {

@@ -50,9 +50,9 @@ type View struct {
 	// are no majority. It is asked for while so many stores are missed that there may
 	// be one, and is as old as the last answer.
 	MajorityLost bool
-	// Buried are the stores, by ID, that PD has removed since regions lost their majority with
+	// ForceRemoved are the stores, by ID, that PD has removed since regions lost their majority with
 	// them: a user has it remove them by force, and it makes new majorities.
-	Buried []string
+	ForceRemoved []string
 	// Err is why PD could not be asked; the other fields are empty then.
 	Err error
 }
@@ -205,7 +205,7 @@ func (v View) MayEvictLeaders(storeID string) bool {
 // cluster that is merely busy says the same all the time.
 func (v View) Equal(w View) bool {
 	return v.ClusterID == w.ClusterID && v.Leader == w.Leader && v.Bootstrapped == w.Bootstrapped &&
-		v.IsolationLevel == w.IsolationLevel && v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules && v.MajorityLost == w.MajorityLost && slices.Equal(v.Buried, w.Buried) &&
+		v.IsolationLevel == w.IsolationLevel && v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules && v.MajorityLost == w.MajorityLost && slices.Equal(v.ForceRemoved, w.ForceRemoved) &&
 		slices.Equal(v.Members, w.Members) &&
 		slices.EqualFunc(v.Stores, w.Stores, func(s, t Store) bool {
 			return s.Equal(t) && (!v.EvictsLeaders(s.ID) || s.hasSameLoad(t))

@@ -38,7 +38,7 @@ func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha
 // cluster works.
 func AllowsBatch(c storestate.State, all []*v1alpha1.Instance) verdict.Verdict {
 	stopped, where := map[string]bool{}, ""
-	if may := verdict.RequireAll(storestate.PDKnown(c), noneIsBuried(c)); !may.IsAllowed() {
+	if may := verdict.RequireAll(storestate.PDKnown(c), noneIsForceRemoved(c)); !may.IsAllowed() {
 		return may
 	}
 	for _, i := range all {

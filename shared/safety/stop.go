@@ -42,7 +42,7 @@ func IsNotServing(c storestate.State, i *v1alpha1.Instance) bool {
 // so that it may be stopped.
 func OthersWork(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	m := storestate.StoreOf(c, i)
-	if may := verdict.RequireAll(IsTrusted(c, i), noneIsBuried(c)); !may.IsAllowed() {
+	if may := verdict.RequireAll(IsTrusted(c, i), noneIsForceRemoved(c)); !may.IsAllowed() {
 		return may
 	}
 	for _, other := range storestate.OtherStores(c, m) {
@@ -53,13 +53,13 @@ func OthersWork(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	return verdict.Allow()
 }
 
-// noneIsBuried refuses while PD makes new majorities for the regions of stores that it was told to
+// noneIsForceRemoved refuses while PD makes new majorities for the regions of stores that it was told to
 // remove by force: every other store has a part in it, and it is over when one fails.
-func noneIsBuried(c storestate.State) verdict.Verdict {
-	if len(c.Snapshot.PD.Buried) == 0 {
+func noneIsForceRemoved(c storestate.State) verdict.Verdict {
+	if len(c.Snapshot.PD.ForceRemoved) == 0 {
 		return verdict.Allow()
 	}
-	return verdict.Refuse(storestate.DescribeBuried(c.Group, c.Snapshot.PD))
+	return verdict.Refuse(storestate.DescribeForceRemoved(c.Group, c.Snapshot.PD))
 }
 
 // PodCanStop refuses for a pod that nothing stops now, as member.CanStop does, and for one that is being

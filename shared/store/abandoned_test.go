@@ -91,7 +91,7 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 		"stores of a group that is gone":   {func(*observation.Snapshot) {}, true, "these stores have them and do not run: 90 (hot-0), 91 (hot-1): their group is gone: recreate group hot, which takes over its claims"},
 		"each region has another majority": {func(s *observation.Snapshot) { s.PD.MajorityLost = false }, false, "recreate group hot"},
 		"stores that PD removes by force": {func(s *observation.Snapshot) {
-			s.PD.Stores, s.PD.Buried = s.PD.Stores[:3], []string{"90", "91"}
+			s.PD.Stores, s.PD.ForceRemoved = s.PD.Stores[:3], []string{"90", "91"}
 		}, true, "PD was told to remove stores 90, 91 by force, which had them"},
 		"PD has just lost its leader": {func(s *observation.Snapshot) { s.Siblings = []*v1alpha1.Instance{runs("hot-0"), runs("hot-1")} }, false, "3 of 3 stores are Up"},
 		"they are another group's and are sick": {func(s *observation.Snapshot) {

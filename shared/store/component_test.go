@@ -131,7 +131,7 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 			s.PD.Stores[1].State = pd.StateDown
 			s.PD.Stores[1].Regions, s.PD.Stores[0].Regions = 0, 0
 		}, "store 2 (kv-1) is Down"},
-		"PD removes stores by force": {func(s *observation.Snapshot) { s.PD.MajorityLost, s.PD.Buried = true, []string{"8", "9"} },
+		"PD removes stores by force": {func(s *observation.Snapshot) { s.PD.MajorityLost, s.PD.ForceRemoved = true, []string{"8", "9"} },
 			"stores 8, 9 by force, which had them: to see how far it is: kubectl -n ns exec svc/pd -- /pd-ctl unsafe remove-failed-stores show"},
 		"a store is not the one recorded": {func(s *observation.Snapshot) { s.PD.Stores[0].ID = "99" }, "is store 1, but"},
 		"a TiFlash that is Down counts not": {func(s *observation.Snapshot) {

@@ -219,7 +219,7 @@ func TestConditionsThatKeepAZoneFromBeingRestartedAtOnce(t *testing.T) {
 		"regions that were not asked for": {func(s *observation.Snapshot) {
 			s.RegionsKnown, s.Lease = false, lease.NewState(lease.NewHolder(s.Instances[0]), now(), 0)
 		}, "PD has not been asked about its regions yet"},
-		"PD removes stores by force": {func(s *observation.Snapshot) { s.PD.MajorityLost, s.PD.Buried = true, []string{"8", "9"} },
+		"PD removes stores by force": {func(s *observation.Snapshot) { s.PD.MajorityLost, s.PD.ForceRemoved = true, []string{"8", "9"} },
 			"PD was told to remove stores 8, 9 by force"},
 		"PD has no quorum":    {func(s *observation.Snapshot) { s.PD.Leader = "" }, "PDGroup pd has no quorum"},
 		"PD does not answer":  {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is away")} }, "PD is away"},

@@ -66,8 +66,8 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	if !TrustPD(g, s).IsAllowed() || !s.PD.MajorityLost || !v1alpha1.LeadsRegions(g.GroupKind()) {
 		return ""
 	}
-	if len(s.PD.Buried) > 0 {
-		return DescribeBuried(g, s.PD)
+	if len(s.PD.ForceRemoved) > 0 {
+		return DescribeForceRemoved(g, s.PD)
 	}
 	var dead []pd.Store
 	for _, store := range s.PD.UnreachableStores() {
@@ -95,11 +95,11 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), dead[0].PodName())
 }
 
-// DescribeBuried says that PD was told to remove stores by force that regions have lost their
+// DescribeForceRemoved says that PD was told to remove stores by force that regions have lost their
 // majority with, and how to see what comes of it.
-func DescribeBuried(g v1alpha1.Group, view pd.View) string {
+func DescribeForceRemoved(g v1alpha1.Group, view pd.View) string {
 	return fmt.Sprintf("regions have lost their majority and do not serve: PD was told to remove stores %s by force, which had them: to see how far it is: %s unsafe remove-failed-stores show",
-		strings.Join(view.Buried, ", "), PDCtl(g))
+		strings.Join(view.ForceRemoved, ", "), PDCtl(g))
 }
 
 // WaitForMajority waits while regions are without a majority: nothing that depends on them
