@@ -3,34 +3,21 @@ package runner
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/pelletier/go-toml/v2"
-	"gocloud.dev/blob"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/database"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/schema"
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
-)
-
-const (
-	// sequenceSuffix ends Dumpling's file of a sequence, and createSuffix that of a database.
-	sequenceSuffix = "-schema-sequence.sql"
-	createSuffix   = "-schema-create.sql"
-	// databaseExists is the number of TiDB's error.
-	databaseExists = 1007
 )
 
 // restore writes a backup into the database.
@@ -115,10 +102,13 @@ func (c Command) loadAll(ctx context.Context, p *storage.Place, db *sql.DB, log 
 	return err
 }
 
-// load makes the sequences, which TiDB Lightning does not, and has it do the rest.
+// load makes placement policies and sequences, which TiDB Lightning does not, and has it do the rest.
 func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, password string) error {
+	if err := schema.MakePolicies(ctx, p, db, log); err != nil {
+		return err
+	}
 	if len(c.Filters) == 0 {
-		if err := makeSequences(ctx, p, db); err != nil {
+		if err := schema.MakeSequences(ctx, p, db); err != nil {
 			return err
 		}
 	}
@@ -169,40 +159,4 @@ func (c Command) lightningConfig(from, password string) map[string]any {
 		"tidb":          database,
 		"post-restore":  table{"checksum": "off", "analyze": "off"}, // of this back end there are none
 	}
-}
-
-// makeSequences makes the sequences of a backup, and their databases.
-func makeSequences(ctx context.Context, p *storage.Place, db *sql.DB) error {
-	return p.ForEachDataFile(ctx, func(file *blob.ListObject) error {
-		name, is := strings.CutSuffix(path.Base(file.Key), sequenceSuffix)
-		escaped, _, qualified := strings.Cut(name, ".")
-		if !is || !qualified {
-			return nil
-		}
-		schema, err := url.PathUnescape(escaped)
-		if err != nil {
-			return fmt.Errorf("read the name of file %s: %w", file.Key, err)
-		}
-		if err := runFile(ctx, p, db, "", path.Join(path.Dir(file.Key), escaped+createSuffix)); err != nil {
-			return err
-		}
-		return runFile(ctx, p, db, schema, file.Key)
-	})
-}
-
-// runFile executes a file of a backup. A database that it makes may be there.
-func runFile(ctx context.Context, p *storage.Place, db *sql.DB, schema, key string) error {
-	text, err := p.Blobs.ReadAll(ctx, key)
-	if err != nil {
-		return p.WrapError("read "+key+" in", err)
-	}
-	err = database.Run(ctx, db, schema, string(text))
-	var said *mysql.MySQLError
-	switch {
-	case err == nil, errors.As(err, &said) && said.Number == databaseExists:
-		return nil
-	case database.IsRefusal(err):
-		return failure.New(v1alpha1.ReasonLoginRefused, "execute %s: %w", path.Base(key), err)
-	}
-	return fmt.Errorf("execute %s: %w", path.Base(key), err)
 }
