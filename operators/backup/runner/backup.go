@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/database"
@@ -112,9 +113,17 @@ func (c Command) dumpArgs(to, password string) []string {
 		args = append(args, "--tables-list", name)
 	}
 	for _, filter := range c.Filters {
-		args = append(args, "--filter", filter)
+		args = append(args, "--filter", quoteField(filter))
 	}
 	return args
+}
+
+// quoteField writes a text as a field of CSV: Dumpling divides a filter at its commas.
+func quoteField(text string) string {
+	if !strings.ContainsAny(text, "\",\r\n") {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 }
 
 // dumpPosition reads the time stamp of the snapshot from the file that Dumpling writes last.

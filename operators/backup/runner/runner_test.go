@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -116,6 +117,24 @@ func TestBR04OnlyTablesOfTheSpecAreCopied(t *testing.T) {
 	source, is := c.lightningConfig("from", "p")["mydumper"].(map[string]any)
 	require.True(t, is)
 	assert.Equal(t, c.Filters, source["filter"])
+}
+
+// Dumpling divides each --filter at its commas, as a line of CSV.
+func TestBR04AFilterMayHaveACommaOrAQuotationMark(t *testing.T) {
+	filters := []string{"shop.*", `/^t[0-9]{1,3}$/.*`, `"a,""b".*`, "`a,b`.*"}
+	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}, Filters: filters}
+	var read []string
+	args := c.dumpArgs("o", "")
+	for i, arg := range args {
+		if arg == "--filter" {
+			fields, err := csv.NewReader(strings.NewReader(args[i+1])).Read()
+			require.NoError(t, err)
+			read = append(read, fields...)
+		}
+	}
+	assert.Equal(t, filters, read)
+	assert.Contains(t, args, "shop.*")
+	assert.Contains(t, strings.Join(c.leadArgs(&storage.Place{}, "concurrency"), " "), filters[1], "BR does not")
 }
 
 func TestBR04ToolsWorkWithTheThreadsOfTheSpec(t *testing.T) {
