@@ -20,6 +20,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
+// sqlMode is TiDB Lightning's own, with which a 0 in a column with AUTO_INCREMENT stays one: TiDB makes a
+// new number of it otherwise.
+const sqlMode = "ONLY_FULL_GROUP_BY,NO_AUTO_CREATE_USER,NO_AUTO_VALUE_ON_ZERO"
+
 // restore writes a backup into the database.
 func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result, err error) {
 	p, err := c.Storage.Open(ctx)
@@ -135,7 +139,7 @@ func (c Command) lightningConfig(from, password string) map[string]any {
 	}
 	database := table{
 		"host": c.Database.Host, "port": c.Database.Port, "status-port": c.Database.Status,
-		"user": c.Database.User, "password": password,
+		"user": c.Database.User, "password": password, "sql-mode": sqlMode,
 	}
 	if dir := c.Database.TLS; dir == "" {
 		database["tls"] = "preferred" // as Dumpling does by itself

@@ -137,6 +137,14 @@ func TestBR04AFilterMayHaveACommaOrAQuotationMark(t *testing.T) {
 	assert.Contains(t, strings.Join(c.leadArgs(&storage.Place{}, "concurrency"), " "), filters[1], "BR does not")
 }
 
+// TiDB makes a new number of a 0 in a column with AUTO_INCREMENT, unless it is told not to. Of TiDB Lightning's
+// default the rest stays.
+func TestBR04ARowWithTheNumber0KeepsIt(t *testing.T) {
+	database, is := Command{}.lightningConfig("from", "")["tidb"].(map[string]any)
+	require.True(t, is)
+	assert.Equal(t, "ONLY_FULL_GROUP_BY,NO_AUTO_CREATE_USER,NO_AUTO_VALUE_ON_ZERO", database["sql-mode"])
+}
+
 func TestBR04ToolsWorkWithTheThreadsOfTheSpec(t *testing.T) {
 	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
 	number := func() any {
