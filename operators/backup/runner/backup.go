@@ -25,6 +25,10 @@ const (
 	everything = "!/^(mysql|sys|INFORMATION_SCHEMA|PERFORMANCE_SCHEMA|METRICS_SCHEMA|INSPECTION_SCHEMA|lightning_task_info)$/.*"
 )
 
+// dumpZone is the time zone that times stand in a dump in. Dumpling writes TIMESTAMP as text in that of its
+// session, which is the database's own, and says nowhere which one that was.
+const dumpZone = "+00:00"
+
 // backup copies the database. A folder that an earlier attempt of the same Backup has left
 // is used again.
 func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, error) {
@@ -74,6 +78,7 @@ var errBegun = errors.New("the run has failed")
 
 // dump runs Dumpling and completes the marker.
 func (c Command) dump(ctx context.Context, p *storage.Place, log io.Writer, m storage.Marker, password string) (storage.Marker, error) {
+	m.TimeZone = dumpZone
 	if err := c.runTool(ctx, log, p.Env(), c.dumpArgs(p.URL(), password)); err != nil {
 		return m, err
 	}
@@ -90,6 +95,7 @@ func (c Command) dumpArgs(to, password string) []string {
 	args := []string{
 		"--host", c.Database.Host, "--port", strconv.Itoa(c.Database.Port), "--user", c.Database.User, "--output", to,
 		"--filetype", "sql", "--filesize", fileSize, "--consistency", "snapshot", "--no-views=false", "--no-sequences=false", "--status-addr=",
+		"--params", "time_zone=" + dumpZone,
 	}
 	if c.Threads > 0 {
 		args = append(args, "--threads", strconv.Itoa(c.Threads))

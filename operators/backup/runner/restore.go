@@ -66,7 +66,7 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		}
 		return c.restoreStores(ctx, p, target{db, server}, log, m)
 	}
-	how := loading{password: password, tidy: !slices.Contains(before, database.TaskSchema)}
+	how := loading{password: password, zone: m.TimeZone, tidy: !slices.Contains(before, database.TaskSchema)}
 	if err := c.loadAll(ctx, p, db, log, how); err != nil {
 		return failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret), errBegun
 	}
@@ -86,17 +86,17 @@ func (c Command) ignored() []string {
 	return []string{database.TaskSchema}
 }
 
-// loading is how a logical backup is loaded: by which password, and whether what TiDB Lightning makes for
-// itself is removed again.
+// loading is how a logical backup is loaded: by which password, in which time zone if that is not the
+// database's, and whether what TiDB Lightning makes for itself is removed again.
 type loading struct {
-	password string
-	tidy     bool
+	password, zone string
+	tidy           bool
 }
 
 // loadAll loads a logical backup, and removes what TiDB Lightning leaves. A run that has written
 // everything does not fail of that: it is no user's, and no backup has it.
 func (c Command) loadAll(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, how loading) error {
-	err := c.load(ctx, p, db, log, how.password)
+	err := c.load(ctx, p, db, log, how)
 	if !how.tidy {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c Command) loadAll(ctx context.Context, p *storage.Place, db *sql.DB, log 
 }
 
 // load makes placement policies and sequences, which TiDB Lightning does not, and has it do the rest.
-func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, password string) error {
+func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, how loading) error {
 	if err := schema.MakePolicies(ctx, p, db, log); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.
 		}
 	}
 	config := filepath.Join(c.Scratch, "lightning.toml")
-	text, err := toml.Marshal(c.lightningConfig(p.URL(), password))
+	text, err := toml.Marshal(c.lightningConfig(p.URL(), how))
 	if err != nil {
 		return fmt.Errorf("encode the configuration of TiDB Lightning: %w", err)
 	}
@@ -128,7 +128,7 @@ func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.
 }
 
 // lightningConfig is the configuration of TiDB Lightning.
-func (c Command) lightningConfig(from, password string) map[string]any {
+func (c Command) lightningConfig(from string, how loading) map[string]any {
 	type table = map[string]any
 	source := table{
 		"data-source-dir": from, "default-file-rules": true,
@@ -139,7 +139,10 @@ func (c Command) lightningConfig(from, password string) map[string]any {
 	}
 	database := table{
 		"host": c.Database.Host, "port": c.Database.Port, "status-port": c.Database.Status,
-		"user": c.Database.User, "password": password, "sql-mode": sqlMode,
+		"user": c.Database.User, "password": how.password, "sql-mode": sqlMode,
+	}
+	if how.zone != "" {
+		database["session-vars"] = table{"time_zone": how.zone}
 	}
 	if dir := c.Database.TLS; dir == "" {
 		database["tls"] = "preferred" // as Dumpling does by itself

@@ -54,7 +54,7 @@ func TestBR04WhatTiDBLightningDoesNotMakeIsMadeBefore(t *testing.T) {
 	var log strings.Builder
 	load := func(c Command, r *recorder) error {
 		c.Scratch, c.Tool = t.TempDir(), tool(t, "exit 0")
-		return c.load(t.Context(), p, sql.OpenDB(r), &log, "")
+		return c.load(t.Context(), p, sql.OpenDB(r), &log, loading{})
 	}
 	policies := []string{"POLICY far.away", "POLICY here"}
 	all := append(slices.Clone(policies), "DATABASE shop", "USE `shop`", "SEQUENCE numbers")
