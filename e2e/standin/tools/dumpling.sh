@@ -6,7 +6,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--output) to=$2 ;;
 	--database) database=$2 ;;
-	--host | --port | --user | --filetype | --filesize | --consistency | --filter | --tables-list) ;;
+	--host | --port | --user | --filetype | --filesize | --consistency | --filter | --tables-list | --params) ;;
 	--no-views=* | --no-sequences=* | --status-addr=*) shift; continue ;;
 	*) echo "parsing arguments failed: unknown flag: $1" >&2; exit 1 ;;
 	esac

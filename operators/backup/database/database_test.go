@@ -2,6 +2,8 @@ package database
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,4 +36,20 @@ func TestBR04NothingIsRestoredIntoDatabasesOfUsers(t *testing.T) {
 	require.ErrorContains(t, err, "the cluster has databases of users: shop")
 	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, failure.NewResult(err, "", false).Reason)
 	assert.False(t, failure.NewResult(err, "", false).Begun, "it is tried again when they are dropped")
+}
+
+// A user may have such a password, of spec.initialization.users, too.
+func TestBR04SpaceAroundAPasswordBelongsToIt(t *testing.T) {
+	d := Server{Password: filepath.Join(t.TempDir(), "password"), PasswordOf: "key password of Secret s"}
+	for text, want := range map[string]string{"secret": "secret", "secret\n": "secret", "secret\r\n": "secret", " secret\t\n": " secret\t", "  ": "  "} {
+		require.NoError(t, os.WriteFile(d.Password, []byte(text), 0o600))
+		got, err := d.ReadPassword()
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	for text, want := range map[string]string{"": "key password of Secret s is empty", "\n": "key password of Secret s is empty", "one\ntwo\n": "a password is one line"} {
+		require.NoError(t, os.WriteFile(d.Password, []byte(text), 0o600))
+		_, err := d.ReadPassword()
+		require.ErrorContains(t, err, want)
+	}
 }

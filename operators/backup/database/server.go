@@ -51,7 +51,7 @@ func (d Server) ReadPassword() (string, error) {
 	if d.Password == "" {
 		return "", nil
 	}
-	text, err := failure.ReadKey(d.Password, d.PasswordOf)
+	text, err := failure.ReadPassword(d.Password, d.PasswordOf)
 	if err == nil && strings.ContainsAny(text, "\r\n") {
 		return "", failure.New(v1alpha1.ReasonMissingReference, "%s has a second line: a password is one line", d.PasswordOf)
 	}

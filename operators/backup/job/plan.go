@@ -236,6 +236,9 @@ func (p *planner) checkGate(f jobtemplate.Files) step.Outcome {
 	case p.run.RunKind() == v1alpha1.KindLogBackup:
 		return p.gateLog()
 	case !f.Physical:
+		if why := jobtemplate.DescribeUnreadable(p.run, f, p.seen.Group); why != "" {
+			return p.stallRun(v1alpha1.ReasonInvalidSpec, why)
+		}
 		return step.Done()
 	}
 	if l := p.findActiveLog(); l != nil {

@@ -82,3 +82,27 @@ func TestBR01ALogGoesOnFromABackupOfTheSameBucket(t *testing.T) {
 		assert.Equal(t, c.same, hasSameAccess(b, l))
 	}
 }
+
+// A backup in Azure could be made in any version, and its Restore failed at once.
+func TestBR04TiDBLightningThatCannotReadFromAzureIsNamedBefore(t *testing.T) {
+	begins := func(version, image string, change func(*v1alpha1.Restore)) Plan {
+		g, r := group(), fromPVC()
+		g.Spec.Version, r.Spec.Image = version, image
+		r.Spec.From.Storage = &v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Secret: v1alpha1.LocalReference{Name: "keys"}}}
+		change(r)
+		return MakePlan(r, Seen{Group: g, Image: "backup-operator", Now: clock()})
+	}
+	same := func(*v1alpha1.Restore) {}
+	for _, version := range []string{"v7.1.6", "v7.5.1", "v8.1.0"} {
+		p := begins(version, "", same)
+		assert.Nil(t, p.Start, version)
+		assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
+		assert.Contains(t, p.Outcome.Message, "TiDB Lightning of "+version+" cannot read from Azure")
+		assert.NotNil(t, begins(version, "mirror/tidb-lightning:v8.5.7", same).Start, "another image may")
+		assert.NotNil(t, begins(version, "", func(r *v1alpha1.Restore) { r.Spec.Type = v1alpha1.BackupPhysical }).Start, "BR can")
+		assert.NotNil(t, begins(version, "", func(r *v1alpha1.Restore) { r.Spec.From = fromPVC().Spec.From }).Start)
+	}
+	for _, version := range []string{"v8.5.0", "v8.5.7", "nightly"} {
+		assert.NotNil(t, begins(version, "", same).Start, version)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/database"
@@ -23,6 +24,10 @@ const (
 	// database of TiDB Lightning in.
 	everything = "!/^(mysql|sys|INFORMATION_SCHEMA|PERFORMANCE_SCHEMA|METRICS_SCHEMA|INSPECTION_SCHEMA|lightning_task_info)$/.*"
 )
+
+// dumpZone is the time zone that times stand in a dump in. Dumpling writes TIMESTAMP as text in that of its
+// session, which is the database's own, and says nowhere which one that was.
+const dumpZone = "+00:00"
 
 // backup copies the database. A folder that an earlier attempt of the same Backup has left
 // is used again.
@@ -73,6 +78,7 @@ var errBegun = errors.New("the run has failed")
 
 // dump runs Dumpling and completes the marker.
 func (c Command) dump(ctx context.Context, p *storage.Place, log io.Writer, m storage.Marker, password string) (storage.Marker, error) {
+	m.TimeZone = dumpZone
 	if err := c.runTool(ctx, log, p.Env(), c.dumpArgs(p.URL(), password)); err != nil {
 		return m, err
 	}
@@ -89,6 +95,7 @@ func (c Command) dumpArgs(to, password string) []string {
 	args := []string{
 		"--host", c.Database.Host, "--port", strconv.Itoa(c.Database.Port), "--user", c.Database.User, "--output", to,
 		"--filetype", "sql", "--filesize", fileSize, "--consistency", "snapshot", "--no-views=false", "--no-sequences=false", "--status-addr=",
+		"--params", "time_zone=" + dumpZone,
 	}
 	if c.Threads > 0 {
 		args = append(args, "--threads", strconv.Itoa(c.Threads))
@@ -112,9 +119,17 @@ func (c Command) dumpArgs(to, password string) []string {
 		args = append(args, "--tables-list", name)
 	}
 	for _, filter := range c.Filters {
-		args = append(args, "--filter", filter)
+		args = append(args, "--filter", quoteField(filter))
 	}
 	return args
+}
+
+// quoteField writes a text as a field of CSV: Dumpling divides a filter at its commas.
+func quoteField(text string) string {
+	if !strings.ContainsAny(text, "\",\r\n") {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 }
 
 // dumpPosition reads the time stamp of the snapshot from the file that Dumpling writes last.

@@ -3,35 +3,26 @@ package runner
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/pelletier/go-toml/v2"
-	"gocloud.dev/blob"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/database"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/schema"
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
-const (
-	// sequenceSuffix ends Dumpling's file of a sequence, and createSuffix that of a database.
-	sequenceSuffix = "-schema-sequence.sql"
-	createSuffix   = "-schema-create.sql"
-	// databaseExists is the number of TiDB's error.
-	databaseExists = 1007
-)
+// sqlMode is TiDB Lightning's own, with which a 0 in a column with AUTO_INCREMENT stays one: TiDB makes a
+// new number of it otherwise.
+const sqlMode = "ONLY_FULL_GROUP_BY,NO_AUTO_CREATE_USER,NO_AUTO_VALUE_ON_ZERO"
 
 // restore writes a backup into the database.
 func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result, err error) {
@@ -75,7 +66,7 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		}
 		return c.restoreStores(ctx, p, target{db, server}, log, m)
 	}
-	how := loading{password: password, tidy: !slices.Contains(before, database.TaskSchema)}
+	how := loading{password: password, zone: m.TimeZone, tidy: !slices.Contains(before, database.TaskSchema)}
 	if err := c.loadAll(ctx, p, db, log, how); err != nil {
 		return failure.NewResult(err, v1alpha1.ReasonRunFailed, true, password, p.Secret), errBegun
 	}
@@ -95,17 +86,17 @@ func (c Command) ignored() []string {
 	return []string{database.TaskSchema}
 }
 
-// loading is how a logical backup is loaded: by which password, and whether what TiDB Lightning makes for
-// itself is removed again.
+// loading is how a logical backup is loaded: by which password, in which time zone if that is not the
+// database's, and whether what TiDB Lightning makes for itself is removed again.
 type loading struct {
-	password string
-	tidy     bool
+	password, zone string
+	tidy           bool
 }
 
 // loadAll loads a logical backup, and removes what TiDB Lightning leaves. A run that has written
 // everything does not fail of that: it is no user's, and no backup has it.
 func (c Command) loadAll(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, how loading) error {
-	err := c.load(ctx, p, db, log, how.password)
+	err := c.load(ctx, p, db, log, how)
 	if !how.tidy {
 		return err
 	}
@@ -115,15 +106,18 @@ func (c Command) loadAll(ctx context.Context, p *storage.Place, db *sql.DB, log 
 	return err
 }
 
-// load makes the sequences, which TiDB Lightning does not, and has it do the rest.
-func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, password string) error {
+// load makes placement policies and sequences, which TiDB Lightning does not, and has it do the rest.
+func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, how loading) error {
+	if err := schema.MakePolicies(ctx, p, db, log); err != nil {
+		return err
+	}
 	if len(c.Filters) == 0 {
-		if err := makeSequences(ctx, p, db); err != nil {
+		if err := schema.MakeSequences(ctx, p, db); err != nil {
 			return err
 		}
 	}
 	config := filepath.Join(c.Scratch, "lightning.toml")
-	text, err := toml.Marshal(c.lightningConfig(p.URL(), password))
+	text, err := toml.Marshal(c.lightningConfig(p.URL(), how))
 	if err != nil {
 		return fmt.Errorf("encode the configuration of TiDB Lightning: %w", err)
 	}
@@ -134,7 +128,7 @@ func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.
 }
 
 // lightningConfig is the configuration of TiDB Lightning.
-func (c Command) lightningConfig(from, password string) map[string]any {
+func (c Command) lightningConfig(from string, how loading) map[string]any {
 	type table = map[string]any
 	source := table{
 		"data-source-dir": from, "default-file-rules": true,
@@ -145,7 +139,10 @@ func (c Command) lightningConfig(from, password string) map[string]any {
 	}
 	database := table{
 		"host": c.Database.Host, "port": c.Database.Port, "status-port": c.Database.Status,
-		"user": c.Database.User, "password": password,
+		"user": c.Database.User, "password": how.password, "sql-mode": sqlMode,
+	}
+	if how.zone != "" {
+		database["session-vars"] = table{"time_zone": how.zone}
 	}
 	if dir := c.Database.TLS; dir == "" {
 		database["tls"] = "preferred" // as Dumpling does by itself
@@ -169,40 +166,4 @@ func (c Command) lightningConfig(from, password string) map[string]any {
 		"tidb":          database,
 		"post-restore":  table{"checksum": "off", "analyze": "off"}, // of this back end there are none
 	}
-}
-
-// makeSequences makes the sequences of a backup, and their databases.
-func makeSequences(ctx context.Context, p *storage.Place, db *sql.DB) error {
-	return p.ForEachDataFile(ctx, func(file *blob.ListObject) error {
-		name, is := strings.CutSuffix(path.Base(file.Key), sequenceSuffix)
-		escaped, _, qualified := strings.Cut(name, ".")
-		if !is || !qualified {
-			return nil
-		}
-		schema, err := url.PathUnescape(escaped)
-		if err != nil {
-			return fmt.Errorf("read the name of file %s: %w", file.Key, err)
-		}
-		if err := runFile(ctx, p, db, "", path.Join(path.Dir(file.Key), escaped+createSuffix)); err != nil {
-			return err
-		}
-		return runFile(ctx, p, db, schema, file.Key)
-	})
-}
-
-// runFile executes a file of a backup. A database that it makes may be there.
-func runFile(ctx context.Context, p *storage.Place, db *sql.DB, schema, key string) error {
-	text, err := p.Blobs.ReadAll(ctx, key)
-	if err != nil {
-		return p.WrapError("read "+key+" in", err)
-	}
-	err = database.Run(ctx, db, schema, string(text))
-	var said *mysql.MySQLError
-	switch {
-	case err == nil, errors.As(err, &said) && said.Number == databaseExists:
-		return nil
-	case database.IsRefusal(err):
-		return failure.New(v1alpha1.ReasonLoginRefused, "execute %s: %w", path.Base(key), err)
-	}
-	return fmt.Errorf("execute %s: %w", path.Base(key), err)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ func TestBR04ABackupIsCompleteOnlyWithItsPosition(t *testing.T) {
 	require.NoError(t, p.Begin(t.Context(), storage.Marker{UID: "u", Server: "v8"}))
 	m, err := c.dump(t.Context(), p, io.Discard, storage.Marker{UID: "u", Server: "v8"}, "secret")
 	require.NoError(t, err)
-	assert.Equal(t, storage.Marker{UID: "u", Complete: true, Server: "v8", TSO: "42", Bytes: m.Bytes}, m)
+	assert.Equal(t, storage.Marker{UID: "u", Complete: true, Server: "v8", TSO: "42", TimeZone: "+00:00", Bytes: m.Bytes}, m)
 	assert.Positive(t, m.Bytes)
 	read, err := p.Marker(t.Context())
 	require.NoError(t, err)
@@ -113,15 +114,61 @@ func TestBR04OnlyTablesOfTheSpecAreCopied(t *testing.T) {
 	assert.NotContains(t, args, everything)
 	assert.Contains(t, strings.Join(args, " "), "--password p --tables-list a.b")
 	c.Filters = []string{"shop.*"}
-	source, is := c.lightningConfig("from", "p")["mydumper"].(map[string]any)
+	source, is := c.lightningConfig("from", loading{password: "p"})["mydumper"].(map[string]any)
 	require.True(t, is)
 	assert.Equal(t, c.Filters, source["filter"])
+}
+
+// Dumpling divides each --filter at its commas, as a line of CSV.
+func TestBR04AFilterMayHaveACommaOrAQuotationMark(t *testing.T) {
+	filters := []string{"shop.*", `/^t[0-9]{1,3}$/.*`, `"a,""b".*`, "`a,b`.*"}
+	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}, Filters: filters}
+	var read []string
+	args := c.dumpArgs("o", "")
+	for i, arg := range args {
+		if arg == "--filter" {
+			fields, err := csv.NewReader(strings.NewReader(args[i+1])).Read()
+			require.NoError(t, err)
+			read = append(read, fields...)
+		}
+	}
+	assert.Equal(t, filters, read)
+	assert.Contains(t, args, "shop.*")
+	assert.Contains(t, strings.Join(c.leadArgs(&storage.Place{}, "concurrency"), " "), filters[1], "BR does not")
+}
+
+// The text of a TIMESTAMP is read as it was written, whatever the time zones of the two databases are. An older
+// backup is in that of its database.
+func TestBR04TimesAreReadInTheTimeZoneThatTheyWereWrittenIn(t *testing.T) {
+	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
+	assert.Contains(t, strings.Join(c.dumpArgs("o", ""), " "), "--params time_zone=+00:00")
+	dir, p := volume(t)
+	write := `mkdir -p "` + filepath.Join(dir, "p/b/data") + `"; echo "	Pos: 42" >"` + filepath.Join(dir, "p/b/data/metadata") + `"`
+	c.UID, c.Scratch, c.Tool = "u", t.TempDir(), tool(t, write)
+	require.NoError(t, p.Begin(t.Context(), storage.Marker{UID: "u"}))
+	m, err := c.dump(t.Context(), p, io.Discard, storage.Marker{UID: "u"}, "")
+	require.NoError(t, err)
+	assert.Equal(t, "+00:00", m.TimeZone)
+	database, is := c.lightningConfig("from", loading{zone: m.TimeZone})["tidb"].(map[string]any)
+	require.True(t, is)
+	assert.Equal(t, map[string]any{"time_zone": "+00:00"}, database["session-vars"])
+	database, is = c.lightningConfig("from", loading{})["tidb"].(map[string]any)
+	require.True(t, is)
+	assert.NotContains(t, database, "session-vars")
+}
+
+// TiDB makes a new number of a 0 in a column with AUTO_INCREMENT, unless it is told not to. Of TiDB Lightning's
+// default the rest stays.
+func TestBR04ARowWithTheNumber0KeepsIt(t *testing.T) {
+	database, is := Command{}.lightningConfig("from", loading{})["tidb"].(map[string]any)
+	require.True(t, is)
+	assert.Equal(t, "ONLY_FULL_GROUP_BY,NO_AUTO_CREATE_USER,NO_AUTO_VALUE_ON_ZERO", database["sql-mode"])
 }
 
 func TestBR04ToolsWorkWithTheThreadsOfTheSpec(t *testing.T) {
 	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
 	number := func() any {
-		own, is := c.lightningConfig("from", "")["lightning"].(map[string]any)
+		own, is := c.lightningConfig("from", loading{})["lightning"].(map[string]any)
 		require.True(t, is)
 		return own["region-concurrency"]
 	}
@@ -138,7 +185,7 @@ func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 	words := strings.Join(c.dumpArgs("o", ""), " ")
 	assert.Contains(t, words, "--ca "+dir+"/ca.crt")
 	assert.NotContains(t, words, "--cert")
-	database, is := c.lightningConfig("from", "")["tidb"].(map[string]any)
+	database, is := c.lightningConfig("from", loading{})["tidb"].(map[string]any)
 	require.True(t, is)
 	assert.Equal(t, map[string]any{"ca-path": dir + "/ca.crt"}, database["security"])
 
@@ -156,7 +203,7 @@ func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 // program use TLS then by themselves.
 func TestBR04TiDBLightningUsesTLSWhereTiDBOffersIt(t *testing.T) {
 	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
-	database, is := c.lightningConfig("from", "")["tidb"].(map[string]any)
+	database, is := c.lightningConfig("from", loading{})["tidb"].(map[string]any)
 	require.True(t, is)
 	assert.Equal(t, "preferred", database["tls"])
 	assert.NotContains(t, database, "security")

@@ -33,7 +33,7 @@ func TestBR04AFolderOfABucketBelongsToOneBackup(t *testing.T) {
 	require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday/data/metadata", []byte("Pos: 42\n"), nil))
 	m, err := c.dump(t.Context(), p, os.Stderr, storage.Marker{UID: "u", Server: "v8"}, "")
 	require.NoError(t, err)
-	assert.Equal(t, storage.Marker{UID: "u", Complete: true, Server: "v8", TSO: "42", Bytes: 8}, m)
+	assert.Equal(t, storage.Marker{UID: "u", Complete: true, Server: "v8", TSO: "42", TimeZone: "+00:00", Bytes: 8}, m)
 	there, err := p.Remove(t.Context(), "u")
 	require.NoError(t, err)
 	assert.True(t, there)

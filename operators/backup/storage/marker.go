@@ -35,6 +35,8 @@ type Marker struct {
 	Server string `json:"server,omitempty"`
 	// TSO that the copy shows the database at.
 	TSO string `json:"tso,omitempty"`
+	// TimeZone that TIMESTAMP stands in in files of SQL; empty for that of the database.
+	TimeZone string `json:"timeZone,omitempty"`
 	// Bytes of the files.
 	Bytes int64 `json:"bytes,omitempty"`
 }
