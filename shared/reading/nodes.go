@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -45,7 +46,7 @@ func observeNodes(ctx context.Context, c client.Reader, s *observation.Snapshot)
 	return nil
 }
 
-// canLeaveNode reports whether another node takes the pod of each Instance on a node. One that is
+// canLeaveNode reports whether another node takes the pod of each Instance on a node, and its volumes. One that is
 // stopped without would stay down until the node is uncordoned.
 func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot) bool {
 	return !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
@@ -62,8 +63,23 @@ func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot) bool 
 				fellows = append(fellows, other.Status.NodeName)
 			}
 		}
-		return !topology.NewFit(template).TakesBeside(s.SchedulableNodes, all, fellows)
+		return !topology.NewFit(template).TakesBeside(selectUsableNodes(s.SchedulableNodes, i.Status.Volumes), all, fellows)
 	})
+}
+
+// selectUsableNodes returns those of some nodes on which all of the volumes can be used.
+func selectUsableNodes(nodes []corev1.Node, volumes []v1alpha1.VolumeStatus) []corev1.Node {
+	for _, v := range volumes {
+		if len(v.NodeSelectors) > 0 {
+			nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool {
+				return !slices.ContainsFunc(v.NodeSelectors, func(text string) bool {
+					selector, err := labels.Parse(text)
+					return err == nil && selector.Matches(labels.Set(n.Labels))
+				})
+			})
+		}
+	}
+	return nodes
 }
 
 // lostNodes finds pods that cannot be scheduled because a volume of theirs can only be

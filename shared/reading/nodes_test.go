@@ -133,3 +133,44 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 		})
 	}
 }
+
+// Disks of most clouds can be used in their zone alone. With a node in each of three zones a member that
+// left its own would wait for it, and hold the Lease meanwhile.
+func TestACordonedNodeIsLeftForOneThatCanUseTheVolumes(t *testing.T) {
+	node := func(name, zone string, cordoned bool) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}}, Spec: corev1.NodeSpec{Unschedulable: cordoned}}
+	}
+	disk := func(zones ...string) v1alpha1.VolumeStatus {
+		v := v1alpha1.VolumeStatus{PersistentVolume: "pv"}
+		for _, zone := range zones {
+			v.NodeSelectors = append(v.NodeSelectors, corev1.LabelTopologyZone+" in ("+zone+")")
+		}
+		return v
+	}
+	three := []corev1.Node{node("n1", "a", true), node("n2", "b", false), node("n3", "c", false)}
+	for name, c := range map[string]struct {
+		nodes   []corev1.Node
+		volumes []v1alpha1.VolumeStatus
+		moves   bool
+	}{
+		"it has none":                       {three, nil, true},
+		"it can be used everywhere":         {three, []v1alpha1.VolumeStatus{disk()}, true},
+		"it is of a zone":                   {three, []v1alpha1.VolumeStatus{disk("a")}, false},
+		"… that has another node":           {append(three[:3:3], node("n4", "a", false)), []v1alpha1.VolumeStatus{disk("a")}, true},
+		"… that has another cordoned node":  {append(three[:3:3], node("n4", "a", true)), []v1alpha1.VolumeStatus{disk("a")}, false},
+		"it is of two zones":                {three, []v1alpha1.VolumeStatus{disk("a", "c")}, true},
+		"one is of two zones, one of one":   {three, []v1alpha1.VolumeStatus{disk("a", "c"), disk("a")}, false},
+		"each is of two zones, none common": {three, []v1alpha1.VolumeStatus{disk("a", "b"), disk("a", "c")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "a-0"}, Status: v1alpha1.InstanceStatus{NodeName: "n1", Volumes: c.volumes}}
+			i.Spec.PodTemplate.Raw = []byte("{}")
+			s := observation.Snapshot{Instances: []*v1alpha1.Instance{i}}
+			scheme, err := operator.NewScheme()
+			require.NoError(t, err)
+			nodes := fake.NewClientBuilder().WithScheme(scheme).WithLists(&corev1.NodeList{Items: c.nodes}).Build()
+			require.NoError(t, observeNodes(t.Context(), nodes, &s))
+			assert.Equal(t, c.moves, s.Cordoned["n1"])
+		})
+	}
+}

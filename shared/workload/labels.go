@@ -66,3 +66,15 @@ func Meta(g v1alpha1.Group, name string) metav1.ObjectMeta {
 		OwnerReferences: []metav1.OwnerReference{Owner(g)},
 	}
 }
+
+// KeepUnowned has an object outlive its group: it has no owner. Argo CD takes such an object by its
+// label LabelCluster for one of the Application of that name, and would delete it, for it is not in Git.
+func KeepUnowned(o metav1.Object) {
+	o.SetOwnerReferences(nil)
+	o.SetAnnotations(labels.Merge(o.GetAnnotations(), KeptAnnotations()))
+}
+
+// KeptAnnotations returns the annotations by which Argo CD leaves an object alone.
+func KeptAnnotations() map[string]string {
+	return map[string]string{"argocd.argoproj.io/compare-options": "IgnoreExtraneous", "argocd.argoproj.io/sync-options": "Prune=false,Delete=false"}
+}

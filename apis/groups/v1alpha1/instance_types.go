@@ -219,6 +219,13 @@ type VolumeStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Nodes []string `json:"nodes,omitempty"`
+	// NodeSelectors are label selectors of the nodes that the volume can be used on,
+	// of which a node has to match one, such as those of its zone. Empty if it can be
+	// used everywhere, or is tied to single nodes.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	NodeSelectors []string `json:"nodeSelectors,omitempty"`
 }
 
 // MemberStarting is the State of a member that does not serve yet, where the database keeps no

@@ -143,8 +143,8 @@ func findObject[T client.Object](ctx context.Context, read reader, instance *v1a
 
 // observeVolume finds out whether the volume of a claim is tied to nodes. A
 // volume's place never changes: what status says of it already is not asked
-// again, unless the pod finds no place and an earlier version may not have
-// noted which nodes are the volume's; what status is to say is remembered until it does.
+// again, unless the pod finds no place or another version wrote it, which may not have
+// noted all of it; what status is to say is remembered until it does.
 // Volumes belong to no namespace; a namespaced installation may not read them and goes
 // without.
 func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot, v *observation.Volume) error {
@@ -153,9 +153,12 @@ func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot,
 	}
 	name, instance := v.Claim.Spec.VolumeName, client.ObjectKeyFromObject(s.Instance)
 	place, said := observation.SaidPlace(s.Instance, v.Template.Name, name)
+	current := said && s.Instance.Status.OperatorVersion == r.Status.Version
 	if said {
-		r.places.Forget(instance)
 		v.Bound, v.Place = name, place
+	}
+	if current {
+		r.places.Forget(instance)
 		if len(place.Nodes) > 0 || s.Pod == nil || !podstate.IsUnschedulable(s.Pod) {
 			return nil
 		}
@@ -173,7 +176,7 @@ func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot,
 		return fmt.Errorf("read PersistentVolume %s: %w", name, err)
 	}
 	v.Bound, v.Place = name, observation.PlaceOf(pv, v.Claim)
-	if !said {
+	if !current {
 		r.places.Note(instance, v.Claim.UID, v.Place)
 	}
 	return nil

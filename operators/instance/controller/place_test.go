@@ -42,3 +42,30 @@ func TestStatusNamesTheNodesThatAVolumeIsTiedTo(t *testing.T) {
 	s.reason(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodUnschedulable)
 	s.eventually("the volume's node is known again", known)
 }
+
+// KV-15. Also after an upgrade of the operator: the version before did not note zones.
+func TestStatusTellsTheZoneOfAVolume(t *testing.T) {
+	s := begin(t)
+	s.pod()
+	pvc := s.pvc()
+	zone := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(pvc.UID)},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: pvc.Spec.AccessModes, StorageClassName: "fast",
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disks.example.com", VolumeHandle: "1"}},
+			NodeAffinity:           &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}}}},
+		},
+	}
+	s.forAll(pv)
+	known := func(i *v1alpha1.Instance) bool {
+		v := i.Status.Volumes[0]
+		return v.PersistentVolume == pv.Name && !v.NodeBound && len(v.NodeSelectors) == 1 && v.NodeSelectors[0] == "topology.kubernetes.io/zone in (a)"
+	}
+	s.bind()
+	s.eventually("the volume's zone is known", known)
+
+	older := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/status/volumes/0/nodeSelectors"},{"op":"add","path":"/status/operatorVersion","value":"v0"}]`))
+	require.NoError(t, api.Status().Patch(t.Context(), s.instance(), older))
+	s.eventually("the volume's zone is known again", known)
+}

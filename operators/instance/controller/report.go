@@ -67,7 +67,7 @@ func (p *part) DropWords() {
 	p.Volumes = slices.Clone(p.Volumes)
 	for i := range p.Volumes {
 		if v := &p.Volumes[i]; v.Phase != string(corev1.ClaimLost) {
-			v.Phase, v.PersistentVolume, v.Capacity = "", "", nil
+			v.Phase, v.PersistentVolume, v.Capacity, v.NodeSelectors = "", "", nil, nil
 		}
 	}
 }

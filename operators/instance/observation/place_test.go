@@ -35,7 +35,8 @@ func TestTheNodesOfAVolumeAreKnownOnlyIfItIsTiedToThem(t *testing.T) {
 		want   Place
 	}{
 		"a network volume":              {nil, nil, "n1", Place{}},
-		"a volume of a zone":            {nil, []corev1.NodeSelectorTerm{labelled(requirement(corev1.LabelTopologyZone, "a"))}, "n1", Place{}},
+		"a volume of a zone":            {nil, []corev1.NodeSelectorTerm{labelled(requirement(corev1.LabelTopologyZone, "a"))}, "n1", Place{NodeSelectors: []string{"topology.kubernetes.io/zone in (a)"}}},
+		"a volume of two zones":         {nil, []corev1.NodeSelectorTerm{labelled(requirement(corev1.LabelTopologyZone, "b")), labelled(requirement(corev1.LabelTopologyZone, "a"))}, "n1", Place{NodeSelectors: []string{"topology.kubernetes.io/zone in (a)", "topology.kubernetes.io/zone in (b)"}}},
 		"a path on an unknown node":     {path, nil, "", Place{Bound: true}},
 		"a static local volume":         {local, []corev1.NodeSelectorTerm{host("n1")}, "", Place{Bound: true, Nodes: []string{"n1"}}},
 		"a disk of two nodes":           {nil, []corev1.NodeSelectorTerm{host("n2", "n1")}, "", Place{Bound: true, Nodes: []string{"n1", "n2"}}},
@@ -46,8 +47,11 @@ func TestTheNodesOfAVolumeAreKnownOnlyIfItIsTiedToThem(t *testing.T) {
 			"", Place{Bound: true}},
 		"of a node by its name":                 {nil, []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{requirement(metav1.ObjectNameField, "n1")}}}, "", Place{Bound: true, Nodes: []string{"n1"}}},
 		"of the driver's label for the node":    {nil, []corev1.NodeSelectorTerm{labelled(requirement("topology.topolvm.io/node", "n1"))}, "n1", Place{Bound: true, Nodes: []string{"n1"}}},
-		"of such a label, and not said for who": {nil, []corev1.NodeSelectorTerm{labelled(requirement("topology.topolvm.io/node", "n1"))}, "", Place{}},
-		"of a zone, made for a node":            {nil, []corev1.NodeSelectorTerm{labelled(requirement("topology.ebs.csi.aws.com/zone", "a"))}, "n1", Place{}},
+		"of such a label, and not said for who": {nil, []corev1.NodeSelectorTerm{labelled(requirement("topology.topolvm.io/node", "n1"))}, "", Place{NodeSelectors: []string{"topology.topolvm.io/node in (n1)"}}},
+		"of a zone, made for a node":            {nil, []corev1.NodeSelectorTerm{labelled(requirement("topology.ebs.csi.aws.com/zone", "a"))}, "n1", Place{NodeSelectors: []string{"topology.ebs.csi.aws.com/zone in (a)"}}},
+		"of a zone in a region":                 {nil, []corev1.NodeSelectorTerm{labelled(requirement(corev1.LabelTopologyZone, "a"), requirement(corev1.LabelTopologyRegion, "r"))}, "n1", Place{NodeSelectors: []string{"topology.kubernetes.io/region in (r),topology.kubernetes.io/zone in (a)"}}},
+		"of the disks that have no zone":        {nil, []corev1.NodeSelectorTerm{labelled(requirement("topology.disk.csi.azure.com/zone", ""))}, "n1", Place{NodeSelectors: []string{"topology.disk.csi.azure.com/zone in ()"}}},
+		"of a zone, or of what we cannot say":   {nil, []corev1.NodeSelectorTerm{labelled(requirement(corev1.LabelTopologyZone, "a")), labelled(corev1.NodeSelectorRequirement{Key: "disks", Operator: corev1.NodeSelectorOpGt, Values: []string{"2"}})}, "n1", Place{}},
 		"of more nodes than status has room":    {nil, []corev1.NodeSelectorTerm{host(many...)}, "", Place{Bound: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // isRestored reports whether a claim is another one than the one that was recorded.
@@ -132,7 +133,7 @@ func hasOtherClass(s *observation.Snapshot, v observation.Volume) bool {
 // Render returns the claim of a volume. It has no owner: it outlives its
 // Instance unless claimRetention says otherwise.
 func Render(instance *v1alpha1.Instance, template *corev1.PodTemplateSpec, t v1alpha1.VolumeClaimTemplate) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{
+	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      names.Claim(t.Name, instance.Name),
 			Namespace: instance.Namespace,
@@ -146,6 +147,8 @@ func Render(instance *v1alpha1.Instance, template *corev1.PodTemplateSpec, t v1a
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: t.Storage}},
 		},
 	}
+	workload.KeepUnowned(claim)
+	return claim
 }
 
 // isClassChanged reports whether a claim was made with the StorageClass that the spec asks for

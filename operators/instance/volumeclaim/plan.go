@@ -8,6 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
 	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Plan creates a claim or keeps the labels and size of an existing one.
@@ -19,7 +20,7 @@ func Plan(s *observation.Snapshot, p *planning.Plan, at int) {
 		// sees that it is there.
 		if labels := missingLabels(s, v); len(labels) > 0 {
 			p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Event: "ClaimUpdated", Why: "it has come in place of a lost one, without our labels",
-				Body: planning.WithUID(map[string]any{"metadata": map[string]any{"labels": labels}}, v.Claim.UID)})
+				Body: planning.WithUID(map[string]any{"metadata": labelPatch(labels)}, v.Claim.UID)})
 		}
 	case block.Kind != step.KindDone:
 	case v.Claim == nil:
@@ -52,7 +53,7 @@ func planChanges(s *observation.Snapshot, v observation.Volume, p *planning.Plan
 			Body: planning.WithUID(map[string]any{part: body}, v.Claim.UID)})
 	}
 	if labels := missingLabels(s, v); len(labels) > 0 {
-		patch("set of labels", "metadata", map[string]any{"labels": labels})
+		patch("set of labels", "metadata", labelPatch(labels))
 	}
 	if v.Claim.Status.Phase == corev1.ClaimBound && storage.NeedsResize(v.Claim, v.Template.Storage) {
 		patch("size", "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.Template.Storage.String()}}})
@@ -60,6 +61,15 @@ func planChanges(s *observation.Snapshot, v observation.Volume, p *planning.Plan
 	if class, change := storage.NextAttributesClass(v.Claim, v.Template.VolumeAttributesClassName); change && !v.Classless && !v.Dropped {
 		patch("VolumeAttributesClass", "spec", map[string]any{AttributesField: class})
 	}
+}
+
+// labelPatch gives a claim labels, and with that of its cluster what keeps Argo CD from deleting it.
+func labelPatch(labels map[string]any) map[string]any {
+	out := map[string]any{"labels": labels}
+	if labels[v1alpha1.LabelCluster] != nil {
+		out["annotations"] = workload.KeptAnnotations()
+	}
+	return out
 }
 
 // missingLabels are those of a claim that it does not have yet, nil for one that it is

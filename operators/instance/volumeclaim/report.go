@@ -37,7 +37,8 @@ func Status(s *observation.Snapshot, p *planning.Plan) []v1alpha1.VolumeStatus {
 			if isClassChanged(v) {
 				status.Change = v1alpha1.ReasonClaimRejected
 			}
-			status.PersistentVolume, status.NodeBound, status.Nodes = v.Bound, v.Place.Bound, v.Place.Nodes
+			status.PersistentVolume, status.NodeBound = v.Bound, v.Place.Bound
+			status.Nodes, status.NodeSelectors = v.Place.Nodes, v.Place.NodeSelectors
 			switch {
 			case slices.Contains(p.Withdraw, v.Template.Name):
 				status.ClaimUID = ""

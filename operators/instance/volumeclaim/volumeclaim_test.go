@@ -316,3 +316,35 @@ func TestVOL04AClaimThatAWebhookGivesAnotherClassIsReported(t *testing.T) {
 		})
 	}
 }
+
+// P3: Argo CD deletes what has no owner, is not in Git, and has the name of an Application as its label
+// app.kubernetes.io/instance. A claim that exists is written for nothing else.
+func TestP3ArgoCDDeletesNoClaim(t *testing.T) {
+	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelCluster: "shop"}}}
+	made := Render(instance(), template, v1alpha1.VolumeClaimTemplate{Name: "tikv", Storage: resource.MustParse("1Gi")})
+	assert.Equal(t, "shop", made.Labels[v1alpha1.LabelCluster])
+	assert.Equal(t, "Prune=false,Delete=false", made.Annotations["argocd.argoproj.io/sync-options"])
+	assert.Equal(t, "IgnoreExtraneous", made.Annotations["argocd.argoproj.io/compare-options"])
+
+	patches := func(claim *corev1.PersistentVolumeClaim, recorded types.UID) []planning.ClaimPatch {
+		t.Helper()
+		claim.Status.Phase = corev1.ClaimBound
+		claim.Spec.Resources.Requests = made.Spec.Resources.Requests
+		s := &observation.Snapshot{Instance: instance(), Template: template, Now: clock(), Volumes: []observation.Volume{{
+			Template: v1alpha1.VolumeClaimTemplate{Name: "tikv", Storage: resource.MustParse("1Gi")}, Name: claim.Name, Claim: claim, Recorded: recorded,
+		}}}
+		p := &planning.Plan{}
+		Plan(s, p, 0)
+		return p.PatchClaims
+	}
+	for name, recorded := range map[string]types.UID{"one that has lost its labels": "claim", "one that was restored": "lost"} {
+		found := patches(claim(bare), recorded)
+		if assert.Len(t, found, 1, name) {
+			metadata, _ := found[0].Body["metadata"].(map[string]any)
+			assert.Contains(t, metadata["labels"], v1alpha1.LabelCluster, name)
+			assert.Contains(t, metadata["annotations"], "argocd.argoproj.io/sync-options", name)
+		}
+	}
+	older := claim(func(c *corev1.PersistentVolumeClaim) { c.Labels = made.Labels })
+	assert.Empty(t, patches(older, "claim"), "one of an older version")
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Act carries a plan out. What it writes is read again at the next look.
@@ -88,7 +89,7 @@ func (r *Reader) createCA(ctx context.Context, env operator.Env, pd *v1alpha1.PD
 	if at := v1alpha1.SourceOf(pd).SelfSigned.RotatedAt; at != "" {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1alpha1.AnnotationRotatedAt, at)
 	}
-	secret.OwnerReferences = nil // a cluster that is restored from its claims has the same CA
+	workload.KeepUnowned(secret) // a cluster that is restored from its claims has the same CA
 	r.Forget(pd)
 	if err := env.Client.Create(ctx, secret, client.FieldOwner(env.Name)); err != nil {
 		return Authority{}, writeOutcome(err, hinderedSecrets, secret)

@@ -170,7 +170,7 @@ func initialSQL(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
 // no quoting.
 func rootSecret(g *v1alpha1.TiDBGroup, password, sql string) *corev1.Secret {
 	meta := workload.Meta(g, initialsql.RootSecretName(g))
-	meta.OwnerReferences = nil
+	workload.KeepUnowned(&meta)
 	return &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque, StringData: map[string]string{
 		"username": root, initialsql.RootPasswordKey: password,
 		bootstrapSQL: "ALTER USER 'root'@'%' IDENTIFIED BY '" + password + "';\n" + sql,

@@ -261,6 +261,7 @@ func TestDB11TheSQLOfTheSecretIsMountedAndHoldsTheUsersToo(t *testing.T) {
 	assert.Equal(t, "ABC234", s.StringData["password"])
 	assert.Equal(t, "ALTER USER 'root'@'%' IDENTIFIED BY 'ABC234';\nCREATE USER IF NOT EXISTS x;", s.StringData["bootstrap.sql"])
 	assert.Empty(t, s.OwnerReferences, "the data outlive the group, and so does their password")
+	assert.Equal(t, "Prune=false,Delete=false", s.Annotations["argocd.argoproj.io/sync-options"], "Argo CD deletes what has no owner and the name of an Application as its label app.kubernetes.io/instance")
 }
 
 func TestDB10TheUsersOfASecretComeBeforeTheSQL(t *testing.T) {
