@@ -546,7 +546,7 @@ func (p *PD) checkMajority() {
 	}
 }
 
-// checkLoaded raises an alarm if a member is told to lead that could tell nobody where a region is,
+// checkLoaded raises an alarm if a member is told to lead that could not tell where a region is,
 // while a third one could.
 func (p *PD) checkLoaded(to *node) {
 	if !p.cluster.IsBootstrapped() || to.isLoaded() {

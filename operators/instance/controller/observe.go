@@ -141,12 +141,10 @@ func findObject[T client.Object](ctx context.Context, read reader, instance *v1a
 	return into, nil
 }
 
-// observeVolume finds out whether the volume of a claim is tied to nodes. A
-// volume's place never changes: what status says of it already is not asked
-// again, unless the pod finds no place or another version wrote it, which may not have
-// noted all of it; what status is to say is remembered until it does.
-// Volumes belong to no namespace; a namespaced installation may not read them and goes
-// without.
+// observeVolume finds out where the volume of a claim can be used. That never changes: what status
+// says of it is not asked again, unless the pod finds no place or another version wrote it, which may
+// not have noted all of it; what status is to say is remembered until it does. A namespaced
+// installation may not read volumes, and goes without.
 func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot, v *observation.Volume) error {
 	if v.Claim == nil || v.Claim.Spec.VolumeName == "" || !r.ClusterScoped {
 		return nil
@@ -159,9 +157,9 @@ func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot,
 	}
 	if current {
 		r.places.Forget(instance)
-		if len(place.Nodes) > 0 || s.Pod == nil || !podstate.IsUnschedulable(s.Pod) {
-			return nil
-		}
+	}
+	if current && (len(place.Nodes) > 0 || s.Pod == nil || !podstate.IsUnschedulable(s.Pod)) {
+		return nil
 	}
 	if place, noted := r.places.Find(instance, v.Claim.UID); noted {
 		v.Bound, v.Place = name, place
