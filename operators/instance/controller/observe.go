@@ -174,9 +174,7 @@ func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot,
 		return fmt.Errorf("read PersistentVolume %s: %w", name, err)
 	}
 	v.Bound, v.Place = name, observation.PlaceOf(pv, v.Claim)
-	if !current {
-		r.places.Note(instance, v.Claim.UID, v.Place)
-	}
+	r.places.Note(instance, v.Claim.UID, v.Place)
 	return nil
 }
 
