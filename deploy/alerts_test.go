@@ -63,7 +63,7 @@ func checkSelector(t *testing.T, selector *parser.VectorSelector, known map[stri
 	t.Helper()
 	require.Contains(t, known, selector.Name)
 	for _, m := range selector.LabelMatchers {
-		if m.Name == promlabels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			continue
 		}
 		assert.Contains(t, known[selector.Name], m.Name, selector)
