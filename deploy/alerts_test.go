@@ -33,7 +33,7 @@ func TestAlertsAskForWhatTheOperatorsReport(t *testing.T) {
 	for _, m := range metrics.Table() {
 		known[m.Name] = m.Labels
 	}
-	rules := alertRules(t, renderKustomization(t, "resources: [../default]\ncomponents: [../../components/prometheus]\n"))
+	rules := alertRules(t)
 	require.Len(t, rules, 11)
 	for _, r := range rules {
 		t.Run(r.Alert, func(t *testing.T) {
@@ -105,11 +105,17 @@ func labelsOf(expr parser.Expr) []string {
 	return nil
 }
 
-// alertRules returns the alerts of a rendering.
-func alertRules(t *testing.T, objects []*unstructured.Unstructured) []rule {
+// renderPrometheus returns the default overlay with components/prometheus.
+func renderPrometheus(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	return renderKustomization(t, "resources: [../default]\ncomponents: [../../components/prometheus]\n")
+}
+
+// alertRules returns the alerts.
+func alertRules(t *testing.T) []rule {
 	t.Helper()
 	var out []rule
-	for _, o := range objects {
+	for _, o := range renderPrometheus(t) {
 		if o.GetKind() != "PrometheusRule" {
 			continue
 		}
@@ -134,10 +140,9 @@ func TestPrometheusFindsEveryMemberOnce(t *testing.T) {
 		"namespace": "shop", "pod": "basic-tiflash-x7f2q",
 	}
 	ports := map[string]string{"metrics": "8234", "proxy": "20170", "proxy-status": "20292", "server": "3930", "": ""} // that of a sidecar has none
-	found := map[string]map[string]string{}
 	targets := func(t *testing.T, more map[string]string) map[string]map[string]string {
 		t.Helper()
-		clear(found)
+		found := map[string]map[string]string{}
 		for _, e := range memberEndpoints(t) {
 			for name, number := range ports {
 				if e.Port != "" && e.Port != name {
@@ -185,7 +190,7 @@ type endpoint struct {
 // memberEndpoints returns what the PodMonitor of the members says.
 func memberEndpoints(t *testing.T) []endpoint {
 	t.Helper()
-	for _, o := range renderKustomization(t, "resources: [../default]\ncomponents: [../../components/prometheus]\n") {
+	for _, o := range renderPrometheus(t) {
 		if o.GetKind() != "PodMonitor" {
 			continue
 		}

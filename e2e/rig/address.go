@@ -63,17 +63,6 @@ type statusPort struct {
 	server *http.Server
 }
 
-// pdPort is what a member of PD answers for itself.
-func pdPort(db *Database, name string) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /pd/api/v2/ready", func(w http.ResponseWriter, _ *http.Request) {
-		if !db.HasRegions(name) {
-			w.WriteHeader(http.StatusInternalServerError)
-		}
-	})
-	return mux
-}
-
 // tikvPort is what TiKV answers about itself.
 func tikvPort(config *settings.Config) http.Handler {
 	mux := http.NewServeMux()

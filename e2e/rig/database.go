@@ -268,11 +268,24 @@ func (d *Database) up(name string) error {
 	return nil
 }
 
-// HasRegions says whether a member of PD has loaded the regions.
-func (d *Database) HasRegions(member string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.pd != nil && d.pd.IsLoaded(member)
+// ServeMember answers as a member of PD, once it takes part.
+func (d *Database) ServeMember(name string) http.HandlerFunc {
+	handler := func() http.Handler {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.pd == nil {
+			return nil
+		}
+		return d.pd.Handler(name)
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		answers := handler()
+		if answers == nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		answers.ServeHTTP(w, r)
+	}
 }
 
 // scheme is how the URLs of the members begin.

@@ -47,7 +47,7 @@ func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	status, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortPDClient, pdPort(l.db, l.pod.Name))
+	status, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortPDClient, l.db.ServeMember(l.pod.Name))
 	if err != nil {
 		return nil, err
 	}

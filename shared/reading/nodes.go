@@ -70,14 +70,18 @@ func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot) bool 
 // selectUsableNodes returns those of some nodes on which all of the volumes can be used.
 func selectUsableNodes(nodes []corev1.Node, volumes []v1alpha1.VolumeStatus) []corev1.Node {
 	for _, v := range volumes {
-		if len(v.NodeSelectors) > 0 {
-			nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool {
-				return !slices.ContainsFunc(v.NodeSelectors, func(text string) bool {
-					selector, err := labels.Parse(text)
-					return err == nil && selector.Matches(labels.Set(n.Labels))
-				})
-			})
+		if len(v.NodeSelectors) == 0 {
+			continue
 		}
+		var selectors []labels.Selector
+		for _, text := range v.NodeSelectors {
+			if selector, err := labels.Parse(text); err == nil {
+				selectors = append(selectors, selector)
+			}
+		}
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool {
+			return !slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(n.Labels)) })
+		})
 	}
 	return nodes
 }

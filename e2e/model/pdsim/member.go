@@ -156,7 +156,7 @@ func (v view) Transfer(_ context.Context, name string) error {
 	p := v.n.pd
 	for _, n := range p.voters() {
 		if n.name == name || name == "" && n != p.leader {
-			if n.name == name {
+			if name != "" {
 				p.checkLoaded(n)
 			}
 			p.pending, p.pendingAt = n, p.clock.Now()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -517,12 +518,15 @@ func (p *PD) setLeader(n *node) {
 	}
 }
 
-// IsLoaded says whether a member runs and has all regions in memory.
-func (p *PD) IsLoaded(name string) bool {
+// Handler answers as a member that runs; nil if it does not.
+func (p *PD) Handler(name string) http.Handler {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.node(name)
-	return n != nil && n.isLoaded()
+	if n == nil || n.port == nil {
+		return nil
+	}
+	return n.port.server.Handler
 }
 
 func (p *PD) voters() []*node {
@@ -552,8 +556,11 @@ func (p *PD) checkLoaded(to *node) {
 	if !p.cluster.IsBootstrapped() || to.isLoaded() {
 		return
 	}
-	if i := slices.IndexFunc(p.voters(), func(n *node) bool { return n != to && n != p.leader && n.isLoaded() }); i >= 0 {
-		p.raise(model.NotLoaded, to.name, "it is told to lead without the regions, which "+p.voters()[i].name+" has")
+	for _, n := range p.voters() {
+		if n != to && n != p.leader && n.isLoaded() {
+			p.raise(model.NotLoaded, to.name, "it is told to lead without the regions, which "+n.name+" has")
+			return
+		}
 	}
 }
 

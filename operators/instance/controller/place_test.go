@@ -17,17 +17,7 @@ import (
 func TestStatusNamesTheNodesThatAVolumeIsTiedTo(t *testing.T) {
 	s := begin(t)
 	pod := s.pod()
-	pvc := s.pvc()
-	hostname := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}
-	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(pvc.UID)},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: pvc.Spec.AccessModes, StorageClassName: "fast",
-			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/mnt/a"}},
-			NodeAffinity:           &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{hostname}}}}},
-		},
-	}
-	s.forAll(pv)
+	pv := s.volume(corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/mnt/a"}}, corev1.LabelHostname, "n1")
 	known := func(i *v1alpha1.Instance) bool {
 		v := i.Status.Volumes[0]
 		return v.PersistentVolume == pv.Name && v.NodeBound && len(v.Nodes) == 1 && v.Nodes[0] == "n1"
@@ -47,17 +37,7 @@ func TestStatusNamesTheNodesThatAVolumeIsTiedTo(t *testing.T) {
 func TestStatusTellsTheZoneOfAVolume(t *testing.T) {
 	s := begin(t)
 	s.pod()
-	pvc := s.pvc()
-	zone := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
-	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(pvc.UID)},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: pvc.Spec.AccessModes, StorageClassName: "fast",
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disks.example.com", VolumeHandle: "1"}},
-			NodeAffinity:           &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}}}},
-		},
-	}
-	s.forAll(pv)
+	pv := s.volume(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disks.example.com", VolumeHandle: "1"}}, corev1.LabelTopologyZone, "a")
 	known := func(i *v1alpha1.Instance) bool {
 		v := i.Status.Volumes[0]
 		return v.PersistentVolume == pv.Name && !v.NodeBound && len(v.NodeSelectors) == 1 && v.NodeSelectors[0] == "topology.kubernetes.io/zone in (a)"
@@ -68,4 +48,21 @@ func TestStatusTellsTheZoneOfAVolume(t *testing.T) {
 	older := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/status/volumes/0/nodeSelectors"},{"op":"add","path":"/status/operatorVersion","value":"v0"}]`))
 	require.NoError(t, api.Status().Patch(t.Context(), s.instance(), older))
 	s.eventually("the volume's zone is known again", known)
+}
+
+// volume makes the volume of the claim, which can be used on nodes with a label alone.
+func (s stage) volume(source corev1.PersistentVolumeSource, label, value string) *corev1.PersistentVolume {
+	s.Helper()
+	pvc := s.pvc()
+	nodes := corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(pvc.UID)},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: pvc.Spec.AccessModes, StorageClassName: "fast",
+			PersistentVolumeSource: source,
+			NodeAffinity:           &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{nodes}}}}},
+		},
+	}
+	s.forAll(pv)
+	return pv
 }

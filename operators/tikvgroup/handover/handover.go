@@ -70,14 +70,12 @@ func (j Job) Stop(ctx context.Context) error {
 			return nil
 		case done:
 			return err
-		case errors.Is(err, errLoading):
-			heard, left = time.Now(), now // it answers
-		case err != nil && ctx.Err() == nil:
+		case err == nil, errors.Is(err, errLoading): // it answers
+			heard, left = time.Now(), now
+		case ctx.Err() == nil:
 			if time.Since(heard) >= bound {
 				return fmt.Errorf("the store is stopped with its leaders: %w", err)
 			}
-		case err == nil:
-			heard, left = time.Now(), now
 		}
 		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
 			if left < 0 {
