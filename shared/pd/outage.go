@@ -24,7 +24,7 @@ func (v View) UnreachableStores() []Store {
 	}
 	var out []Store
 	for _, s := range v.Stores {
-		if s.IsUnreachable() && s.Regions > 0 && !s.HasLearnersOnly() {
+		if s.LacksProcess() && s.Regions > 0 && !s.HasLearnersOnly() {
 			out = append(out, s)
 		}
 	}
@@ -46,7 +46,7 @@ func (v View) lacksMajority(r Region) bool {
 			continue
 		}
 		voters++
-		if s, listed := v.Store(p.StoreID); listed && !p.Down && !s.IsUnreachable() {
+		if s, listed := v.Store(p.StoreID); listed && !p.Down && !s.LacksProcess() {
 			alive++
 		}
 	}

@@ -103,6 +103,8 @@ func TestDisconnectedTiKVStoresCountAsMissed(t *testing.T) {
 	store := func(id, state string, regions int) pd.Store { return pd.Store{ID: id, State: state, Regions: regions} }
 	flash := store("9", pd.StateDown, 5)
 	flash.Labels = map[string]string{"engine": "tiflash"}
+	gone := store("7", pd.StateOffline, 5)
+	gone.Missed = true
 	compute := store("8", pd.StateDown, 5)
 	compute.Labels = map[string]string{"Engine": "tiflash_compute"}
 	for name, c := range map[string]struct {
@@ -118,6 +120,7 @@ func TestDisconnectedTiKVStoresCountAsMissed(t *testing.T) {
 		"a TiFlash has no voters": {3, []pd.Store{store("1", pd.StateDown, 5), flash}, 0},
 		"nor one that computes":   {3, []pd.Store{store("1", pd.StateDown, 5), compute}, 0},
 		"who leaves may run":      {3, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateOffline, 5)}, 0},
+		"unless PD misses it":     {3, []pd.Store{store("1", pd.StateDown, 5), gone}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Len(t, pd.View{MaxReplicas: c.replicas, Stores: c.stores}.UnreachableStores(), c.missed)

@@ -89,6 +89,9 @@ type Store struct {
 	// has seen it; zero while it is neither. PD itself does not say: its new leader knows
 	// of no heartbeat yet, and after an answer that did not come the time begins again.
 	NotUpSince time.Time
+	// Missed says of one that is Offline, as PD calls it either way, that PD has not heard of it for
+	// as long as makes another one Disconnected.
+	Missed bool
 	// Version that the store reports.
 	Version string
 	// Labels that PD places replicas by.
@@ -221,7 +224,7 @@ func (v View) Equal(w View) bool {
 // count only if they are Offline.
 func (s Store) Equal(t Store) bool {
 	return s.ID == t.ID && s.Address == t.Address && s.StatusAddress == t.StatusAddress &&
-		s.State == t.State && s.Version == t.Version && s.Started == t.Started &&
+		s.State == t.State && s.Missed == t.Missed && s.Version == t.Version && s.Started == t.Started &&
 		maps.Equal(s.Labels, t.Labels) &&
 		(s.State != StateOffline || s.hasSameLoad(t))
 }
@@ -234,6 +237,9 @@ func (s Store) PodName() string {
 
 // IsUnreachable reports whether PD does not hear of a store, and does not remove it.
 func (s Store) IsUnreachable() bool { return s.State == StateDisconnected || s.State == StateDown }
+
+// LacksProcess reports whether PD does not hear of a store, be it that it removes it.
+func (s Store) LacksProcess() bool { return s.IsUnreachable() || s.Missed }
 
 func (s Store) hasSameLoad(t Store) bool { return s.Leaders == t.Leaders && s.Regions == t.Regions }
 

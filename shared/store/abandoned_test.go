@@ -89,6 +89,7 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 		says   string
 	}{
 		"stores of a group that is gone":   {func(*observation.Snapshot) {}, true, "these stores have them and do not run: 90 (hot-0), 91 (hot-1): their group is gone: recreate group hot, which takes over its claims"},
+		"one of them was being removed":    {func(s *observation.Snapshot) { s.PD.Stores[3].State, s.PD.Stores[3].Missed = pd.StateOffline, true }, true, "90 (hot-0), 91 (hot-1): their group is gone: recreate group hot"},
 		"each region has another majority": {func(s *observation.Snapshot) { s.PD.MajorityLost = false }, false, "recreate group hot"},
 		"stores that PD removes by force": {func(s *observation.Snapshot) {
 			s.PD.Stores, s.PD.ForceRemoved = s.PD.Stores[:3], []string{"90", "91"}

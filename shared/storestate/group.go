@@ -21,7 +21,7 @@ import (
 // IsAbandoned reports whether PD lists a store that it does not hear of and that no
 // Instance of the cluster is. An Instance that is being recreated is there.
 func IsAbandoned(s observation.Snapshot, store pd.Store) bool {
-	if !store.IsUnreachable() {
+	if !store.LacksProcess() {
 		return false
 	}
 	name := store.PodName()

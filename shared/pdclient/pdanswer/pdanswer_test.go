@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,6 +79,32 @@ func TestABrokenConnectionIsReported(t *testing.T) {
 type brokenPipe struct{}
 
 func (brokenPipe) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// A store that is removed is Offline for PD whether it runs or not; when PD last heard of it tells
+// that it does not, by when it heard of the others, whatever time it is there.
+func TestAStoreThatIsRemovedIsMissedOnceItSendsNothing(t *testing.T) {
+	newest := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		state  string
+		ago    time.Duration
+		missed bool
+	}{
+		"it was heard of with the others": {pd.StateOffline, 0, false},
+		"its next word is due":            {pd.StateOffline, 19 * time.Second, false},
+		"it is overdue":                   {pd.StateOffline, 20 * time.Second, true},
+		"PD says so itself":               {pd.StateDisconnected, 20 * time.Second, false},
+	} {
+		answer := Stores{stores: make([]store, 2)}
+		answer.stores[0].Store.ID, answer.stores[0].Store.StateName = 1, c.state
+		answer.stores[0].Status.LastHeartbeat = newest.Add(-c.ago)
+		answer.stores[1].Store.ID, answer.stores[1].Store.StateName = 2, pd.StateUp
+		answer.stores[1].Status.LastHeartbeat = newest
+		view := pd.View{}
+		AddStores(&view, answer)
+		assert.Equal(t, c.missed, view.Stores[0].Missed, name)
+		assert.False(t, view.Stores[1].Missed, name)
+	}
+}
 
 // PD gives no regions to a store with less than a fifth of its disk free, unless it has few
 // and 8 GiB are free, as on a disk that others fill. Of what cannot be read nothing is said, so

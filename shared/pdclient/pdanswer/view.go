@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -63,6 +64,12 @@ func AddHealth(v *pd.View, answer Health) {
 func AddStores(v *pd.View, answer Stores) {
 	v.Bootstrapped = true
 	slices.SortFunc(answer.stores, func(a, b store) int { return cmp.Compare(a.Store.ID, b.Store.ID) })
+	newest := time.Time{}
+	for _, s := range answer.stores {
+		if s.Status.LastHeartbeat.After(newest) {
+			newest = s.Status.LastHeartbeat
+		}
+	}
 	for _, s := range answer.stores {
 		if s.Store.StateName == pd.StateTombstone {
 			continue
@@ -77,11 +84,16 @@ func AddStores(v *pd.View, answer Stores) {
 			// Node state 0 is "preparing". Once it has left it the store was
 			// alive, even if PD has forgotten when it last heard of it.
 			Started: s.Store.NodeState > 0 || s.Store.LastHeartbeat > 0 || s.Status.LastHeartbeat.Unix() > 0,
+			Missed:  s.Store.StateName == pd.StateOffline && newest.Sub(s.Status.LastHeartbeat) >= disconnectedAfter,
 			Leaders: s.Status.Leaders, Regions: s.Status.Regions,
 			LowSpace: hasLowSpace(s.Status.Capacity, s.Status.Available, s.Status.Regions),
 		})
 	}
 }
+
+// disconnectedAfter is for how long PD has not heard of a store that it calls Disconnected (in PD's
+// sources pkg/core.StoreInfo.IsDisconnected). When it last heard of the others tells its time.
+const disconnectedAfter = 20 * time.Second
 
 const (
 	// lowSpaceRatio is how full a store's disk may be for PD to give it regions:
