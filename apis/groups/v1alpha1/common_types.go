@@ -427,8 +427,7 @@ type IPFamilies struct {
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
 }
 
-// ServiceSpec shapes the Service that clients connect to. All of it changes in
-// place.
+// ServiceSpec shapes the Service that clients connect to. It changes in place.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerSourceRanges) || self.type == 'LoadBalancer'",message="loadBalancerSourceRanges needs type LoadBalancer"
 // +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerClass) || self.type == 'LoadBalancer'",message="loadBalancerClass needs type LoadBalancer"
@@ -465,7 +464,8 @@ type ServiceSpec struct {
 	// +listMapKey=name
 	// +optional
 	Ports []ServicePort `json:"ports,omitempty"`
-	// LoadBalancerClass of a Service of type LoadBalancer.
+	// LoadBalancerClass of a Service of type LoadBalancer. Kubernetes allows no change of it:
+	// set type to ClusterIP first, and then both.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	LoadBalancerClass *string `json:"loadBalancerClass,omitempty"`
