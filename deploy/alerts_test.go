@@ -29,7 +29,7 @@ type rule struct {
 }
 
 func TestAlertsAskForWhatTheOperatorsReport(t *testing.T) {
-	known := map[string][]string{"up": {"namespace", "service"}}
+	known := map[string][]string{"up": {"job", "namespace", "service"}}
 	for _, m := range metrics.Table() {
 		known[m.Name] = m.Labels
 	}
@@ -83,13 +83,13 @@ func closedSet(label string, selector *parser.VectorSelector) []string {
 	case "condition":
 		return []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionUpToDate}
 	case "state":
-		return []string{"Disconnected", "Down"}
+		return []string{"Disconnected", "Down", "desired"}
 	case "reason":
 		i := slices.IndexFunc(selector.LabelMatchers, func(m *promlabels.Matcher) bool { return m.Name == "condition" })
 		info, _ := v1alpha1.LookupCondition(selector.LabelMatchers[i].Value)
 		return info.Reasons
-	case "service":
-		return []string{"pdgroup-operator-metrics"}
+	case "job":
+		return []string{"tidb-groups"}
 	}
 	return nil
 }
@@ -130,6 +130,17 @@ func alertRules(t *testing.T) []rule {
 		}
 	}
 	return out
+}
+
+// An alert is another one when a label of it changes: it is told as resolved, and waits again.
+func TestAlertsKeepTheirLabelsWhileTheTroubleLasts(t *testing.T) {
+	for _, r := range alertRules(t) {
+		expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
+		require.NoError(t, err)
+		for _, changes := range []string{"reason", "state", "status"} {
+			assert.NotContains(t, labelsOf(expr), changes, r.Alert)
+		}
+	}
 }
 
 func TestPrometheusFindsEveryMemberOnce(t *testing.T) {

@@ -76,6 +76,7 @@ func TestArgoCDUnderstandsEveryState(t *testing.T) {
 		"it fails, and tries again": {conditions.Verdict{Serving: true, Outcome: step.Fail("RequestFailed", os.ErrDeadlineExceeded)}, "Progressing", "i/o timeout"},
 		"a user must act":           {conditions.Verdict{Serving: true, Outcome: step.Stall("InvalidSpec", "correct it")}, "Degraded", "correct it"},
 		"a hold":                    {conditions.Verdict{Serving: true, Outcome: wait("UpdateHeld")}, "Suspended", "why"},
+		"an upgraded operator":      {conditions.Verdict{Serving: true, Outcome: wait("NewRendering")}, "Suspended", "why"},
 		"a pause":                   {conditions.Verdict{Serving: true, Paused: true, Outcome: wait("Restarting")}, "Suspended", "paused: set spec.paused to false to go on"},
 		"a suspension":              {conditions.Verdict{Suspended: true, Outcome: step.Done()}, "Suspended", "suspended: set spec.suspended to false to start it again"},
 	} {

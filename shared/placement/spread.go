@@ -41,7 +41,7 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 		out.Unknown = verdict.NewReasonf("%s is %s, and PD's location-labels %s: name one of these, or set location-labels to all labels, with %s where it belongs, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
 		return out
 	case c.Snapshot.SchedulableNodes == nil:
-		out.Unknown = verdict.NewReasonf("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
+		out.Unknown = verdict.NewReasonf("%s is %s, and the operators may not read nodes (they may when installed for all namespaces): remove the field, and add and remove stores yourself", field, out.By)
 		return out
 	}
 	labels = labels[:level+1]

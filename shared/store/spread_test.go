@@ -91,7 +91,7 @@ func TestKV19AnUnevenSpreadOverZonesIsFound(t *testing.T) {
 		}, unknown: "kubectl get nodes -L topology.kubernetes.io/zone"},
 		"no nodes are read": {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			s.SchedulableNodes = nil
-		}, unknown: "this installation reads no nodes"},
+		}, unknown: "the operators may not read nodes"},
 		"a store has it not":         {zones: []string{"a", "a", ""}, unknown: "Instance kv-2 does not have all of the labels zone"},
 		"PD does not answer":         {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { s.PD.Members = nil }, unknown: "no quorum"},
 		"one was added":              {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }},

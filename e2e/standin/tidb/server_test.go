@@ -359,16 +359,18 @@ func TestUpgradeStates(t *testing.T) {
 		code, _, text := call(t, method, r.url(path), "")
 		return code, string(text)
 	}
-	_, text := ask(http.MethodGet, "/upgrade/show")
+	_, text := ask(http.MethodPost, "/upgrade/show")
 	assert.Contains(t, text, "normal")
-	code, text := ask(http.MethodGet, "/upgrade/start")
-	assert.Equal(t, 400, code)
-	assert.Equal(t, "This api only support POST method", text)
+	for _, path := range []string{"/upgrade/start", "/upgrade/finish", "/upgrade/show"} {
+		code, text := ask(http.MethodGet, path)
+		assert.Equal(t, 400, code, path)
+		assert.Equal(t, "This api only support POST method", text, path)
+	}
 	_, text = ask(http.MethodPost, "/upgrade/start")
 	assert.Equal(t, `"success!"`, text)
 	_, text = ask(http.MethodPost, "/upgrade/start")
 	assert.Contains(t, text, "duplicated operation")
-	_, text = ask(http.MethodGet, "/upgrade/show")
+	_, text = ask(http.MethodPost, "/upgrade/show")
 	assert.Contains(t, text, "upgraded_percent")
 	_, text = ask(http.MethodPost, "/upgrade/finish")
 	assert.Equal(t, `"success!"`, text)

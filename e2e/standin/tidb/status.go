@@ -215,8 +215,8 @@ func (s *status) upgrade(on bool) http.HandlerFunc {
 }
 
 func (s *status) upgradeShow(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet {
-		s.refuse(w, errors.New("This api only support GET method")) //nolint:staticcheck // TiDB's words
+	if r.Method != http.MethodPost {
+		s.refuse(w, errPostOnly)
 		return
 	}
 	on, err := s.topology.upgrading(r.Context())
