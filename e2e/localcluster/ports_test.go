@@ -5,16 +5,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 func TestAPortInUseIsNamedWithWhatToDo(t *testing.T) {
-	const host = "127.0.0.1"
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	l, err := net.Listen("tcp", loopback.Address(t))
 	require.NoError(t, err)
 	address, ok := l.Addr().(*net.TCPAddr)
 	require.True(t, ok)
-	err = freeAt(t.Context(), host, address.Port)
+	err = freeAt(t.Context(), address.IP.String(), address.Port)
 	require.ErrorContains(t, err, "is in use by another program: find it with: ss -ltnp")
 	require.NoError(t, l.Close())
-	require.NoError(t, freeAt(t.Context(), host, address.Port))
+	require.NoError(t, freeAt(t.Context(), address.IP.String(), address.Port))
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -198,9 +200,9 @@ func either(first, second *memorydb.Proxy, moved *atomic.Bool) func(context.Cont
 func TestAConnectionThatIsClosedBetweenTurnsIsNoFailure(t *testing.T) {
 	proxy := memorydb.NewProxy(t, memorydb.Start(t))
 	run := start(t, proxy.Address(), workload.Config{
-		Inserters: -1, Transferrers: -1, Readers: -1, Prepared: 1, Interval: time.Second,
+		Inserters: -1, Transferrers: -1, Readers: -1, Prepared: 1, Interval: 3 * time.Second,
 	})
-	// Two statements are a turn: now most of a second passes without any.
+	// Two statements are a turn: now most of three seconds pass without any.
 	before := 0
 	until(t, run, func(o workload.Operation) bool { before = o.Statements; return before > 0 && before%2 == 0 })
 	proxy.Cut()
@@ -215,16 +217,21 @@ func TestAStatementWithoutAnAnswerIsFailedAndNotSentAgain(t *testing.T) {
 	proxy := memorydb.NewProxy(t, memorydb.Start(t))
 	run := start(t, proxy.Address(), workload.Config{Transferrers: -1, Readers: -1, Lifetime: time.Hour})
 	operate(t, run, func() {})
-	operation := operate(t, run, func() {
-		before := run.Now().Statements
+	swallow := func() {
 		proxy.Mute(true)
+		before := run.Now().Statements
 		// Whatever is under way when its answers are swallowed stays so.
 		over := time.NewTimer(200 * time.Millisecond)
 		<-over.C
 		assert.Less(t, run.Now().Statements-before, 12)
 		proxy.Cut()
 		proxy.Mute(false)
-	})
+	}
+	operation := operate(t, run, swallow)
+	// On a busy machine the server may not have come to any of them.
+	for begin := time.Now(); time.Since(begin) < timeout && (operation.FailedLong == 0 || operation.ReadBack <= operation.Acknowledged); {
+		operation = operate(t, run, swallow)
+	}
 	assert.Positive(t, operation.Failed)
 	assert.Positive(t, operation.FailedLong)
 	report := finish(t, run)
@@ -271,7 +278,9 @@ func TestWithoutAConnectionAStatementIsFailedAndItsRowNotThere(t *testing.T) {
 	operate(t, run, func() {})
 	report := finish(t, run)
 	assert.NoError(t, report.Bad())
-	assert.Contains(t, report.Failures[0].Error, "no connection within the deadline")
+	assert.True(t, slices.ContainsFunc(report.Failures, func(f workload.Failure) bool {
+		return strings.Contains(f.Error, "no connection within the deadline")
+	}), "%v", report.Failures)
 }
 
 func TestTheLoginIsAskedForBeforeEachConnection(t *testing.T) {

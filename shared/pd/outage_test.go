@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,85 +19,89 @@ import (
 // S F9, U 3: a region whose majority is on stores that PD does not hear of is found,
 // whichever group owns these, and seen no more when they are back.
 func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
-	fake := pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})
-	var ids []string
-	for _, address := range []string{"a:1", "b:1", "c:1", "d:1"} {
-		ids = append(ids, fake.Register(address))
-	}
-	region := func(id string, on ...string) pd.Region {
-		r := pd.Region{ID: id}
-		for _, s := range on {
-			r.Peers = append(r.Peers, pd.Peer{StoreID: s, Voter: true})
+	synctest.Test(t, func(t *testing.T) {
+		fake := pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})
+		var ids []string
+		for _, address := range []string{"a:1", "b:1", "c:1", "d:1"} {
+			ids = append(ids, fake.Register(address))
 		}
-		return r
-	}
-	fake.SetPlaced(region("1", ids[0], ids[2], ids[3]), region("2", ids[1], ids[2], ids[3]))
-	fake.Change(func(v *pd.View) {
-		for i := range v.Stores {
-			v.Stores[i].Regions = 1
+		region := func(id string, on ...string) pd.Region {
+			r := pd.Region{ID: id}
+			for _, s := range on {
+				r.Peers = append(r.Peers, pd.Peer{StoreID: s, Voter: true})
+			}
+			return r
 		}
+		fake.SetPlaced(region("1", ids[0], ids[2], ids[3]), region("2", ids[1], ids[2], ids[3]))
+		fake.Change(func(v *pd.View) {
+			for i := range v.Stores {
+				v.Stores[i].Regions = 1
+			}
+		})
+		name := types.NamespacedName{Namespace: "ns", Name: "a"}
+		poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- poller.Start(ctx) }()
+		t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+		poller.Watch(name, true)
+		lost := func() bool { view, known := poller.View(name); return known && view.MajorityLost }
+		missed := func() int { view, _ := poller.View(name); return len(view.UnreachableStores()) }
+
+		fake.SetState(pd.StateDisconnected, ids[0], ids[1])
+		require.Eventually(t, func() bool { return missed() == 2 }, 10*time.Second, 10*time.Millisecond)
+		poller.Ask(t.Context(), name)
+		assert.Never(t, lost, 500*time.Millisecond, 10*time.Millisecond, "each region has two of three voters")
+
+		fake.SetState(pd.StateDisconnected, ids[2])
+		require.Eventually(t, lost, 10*time.Second, 10*time.Millisecond)
+		fake.SetState(pd.StateUp, ids[0], ids[1], ids[2])
+		require.Eventually(t, func() bool { return !lost() }, 10*time.Second, 10*time.Millisecond)
 	})
-	name := types.NamespacedName{Namespace: "ns", Name: "a"}
-	poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- poller.Start(ctx) }()
-	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
-	poller.Watch(name, true)
-	lost := func() bool { view, known := poller.View(name); return known && view.MajorityLost }
-	missed := func() int { view, _ := poller.View(name); return len(view.UnreachableStores()) }
-
-	fake.SetState(pd.StateDisconnected, ids[0], ids[1])
-	require.Eventually(t, func() bool { return missed() == 2 }, 10*time.Second, 10*time.Millisecond)
-	poller.Ask(t.Context(), name)
-	assert.Never(t, lost, 500*time.Millisecond, 10*time.Millisecond, "each region has two of three voters")
-
-	fake.SetState(pd.StateDisconnected, ids[2])
-	require.Eventually(t, lost, 10*time.Second, 10*time.Millisecond)
-	fake.SetState(pd.StateUp, ids[0], ids[1], ids[2])
-	require.Eventually(t, func() bool { return !lost() }, 10*time.Second, 10*time.Millisecond)
 }
 
 // A user who has PD remove stores by force makes tombstones of them first (RemoveFailedStores in PD's
 // sources pkg/unsaferecovery): their regions have no majority until PD has made new ones.
 func TestRegionsOfStoresThatAreRemovedByForceHaveNoMajority(t *testing.T) {
-	fake := pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})
-	ids := []string{fake.Register("a:1"), fake.Register("b:1"), fake.Register("c:1"), fake.Register("d:1")}
-	var peers []pd.Peer
-	for _, id := range ids {
-		peers = append(peers, pd.Peer{StoreID: id, Voter: true})
-	}
-	fake.SetPlaced(pd.Region{ID: "1", Peers: peers[:3]})
-	fake.Change(func(v *pd.View) {
-		for i := range v.Stores {
-			v.Stores[i].Regions = 1
+	synctest.Test(t, func(t *testing.T) {
+		fake := pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})
+		ids := []string{fake.Register("a:1"), fake.Register("b:1"), fake.Register("c:1"), fake.Register("d:1")}
+		var peers []pd.Peer
+		for _, id := range ids {
+			peers = append(peers, pd.Peer{StoreID: id, Voter: true})
 		}
+		fake.SetPlaced(pd.Region{ID: "1", Peers: peers[:3]})
+		fake.Change(func(v *pd.View) {
+			for i := range v.Stores {
+				v.Stores[i].Regions = 1
+			}
+		})
+		poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- poller.Start(ctx) }()
+		t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+		name := types.NamespacedName{Namespace: "ns", Name: "a"}
+		poller.Watch(name, true)
+		view := func() pd.View { v, _ := poller.View(name); return v }
+
+		fake.SetState(pd.StateDown, ids[0], ids[1])
+		require.Eventually(t, func() bool { return view().MajorityLost }, 10*time.Second, 10*time.Millisecond)
+		fake.Change(func(v *pd.View) { v.Stores = slices.Clone(v.Stores[2:]) })
+		require.Eventually(t, func() bool { return len(view().Stores) == 2 }, 10*time.Second, 10*time.Millisecond)
+		assert.Never(t, func() bool { return !view().MajorityLost || len(view().ForceRemoved) != 2 }, 500*time.Millisecond, 10*time.Millisecond)
+
+		fake.Fail(errors.New("no answer"))
+		require.Eventually(t, func() bool { return view().Err != nil }, 10*time.Second, 10*time.Millisecond)
+		fake.Fail(nil)
+		require.Eventually(t, func() bool { return view().Err == nil }, 10*time.Second, 10*time.Millisecond)
+		assert.True(t, view().MajorityLost, "a moment without PD changes nothing")
+
+		// It says so when the next one is removed, and otherwise some seconds later.
+		fake.SetPlaced(pd.Region{ID: "1", Peers: peers[3:]})
+		fake.SetState(pd.StateDown, ids[2])
+		require.Eventually(t, func() bool { return !view().MajorityLost && view().ForceRemoved == nil }, 10*time.Second, 10*time.Millisecond)
 	})
-	poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- poller.Start(ctx) }()
-	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
-	name := types.NamespacedName{Namespace: "ns", Name: "a"}
-	poller.Watch(name, true)
-	view := func() pd.View { v, _ := poller.View(name); return v }
-
-	fake.SetState(pd.StateDown, ids[0], ids[1])
-	require.Eventually(t, func() bool { return view().MajorityLost }, 10*time.Second, 10*time.Millisecond)
-	fake.Change(func(v *pd.View) { v.Stores = slices.Clone(v.Stores[2:]) })
-	require.Eventually(t, func() bool { return len(view().Stores) == 2 }, 10*time.Second, 10*time.Millisecond)
-	assert.Never(t, func() bool { return !view().MajorityLost || len(view().ForceRemoved) != 2 }, 500*time.Millisecond, 10*time.Millisecond)
-
-	fake.Fail(errors.New("no answer"))
-	require.Eventually(t, func() bool { return view().Err != nil }, 10*time.Second, 10*time.Millisecond)
-	fake.Fail(nil)
-	require.Eventually(t, func() bool { return view().Err == nil }, 10*time.Second, 10*time.Millisecond)
-	assert.True(t, view().MajorityLost, "a moment without PD changes nothing")
-
-	// It says so when the next one is removed, and otherwise some seconds later.
-	fake.SetPlaced(pd.Region{ID: "1", Peers: peers[3:]})
-	fake.SetState(pd.StateDown, ids[2])
-	require.Eventually(t, func() bool { return !view().MajorityLost && view().ForceRemoved == nil }, 10*time.Second, 10*time.Millisecond)
 }
 
 func TestDisconnectedTiKVStoresCountAsMissed(t *testing.T) {

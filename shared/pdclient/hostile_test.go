@@ -129,8 +129,6 @@ func TestP10NoAnswerOfAPDTakesTheMemoryOfOthers(t *testing.T) {
 		{"nested", storesPath, "", "[", view, "stores cannot be used: it is not an object"},
 		{"nested regions", down, `{"regions":[`, "[", unhealthy, "regions-down-peer cannot be used: invalid character '[' exceeded max depth"},
 	} {
-		// What is refused for its length is made of long pieces: a busy machine must come to the
-		// end of it within answerDeadline.
 		t.Run(c.name, func(t *testing.T) {
 			url, sent := endless(t, c.path, c.head, c.repeated, 128<<20, good)
 			client := dial(t, url)

@@ -69,6 +69,13 @@ type dialer struct {
 	config        bool
 	clusterDomain string
 	tls           TLS
+	timing        timing
+}
+
+// timing is how long is waited for one member.
+type timing struct {
+	// answer is how long PD has for what it knows itself, and probe after how long it is asked for its leader.
+	answer, probe time.Duration
 }
 
 // TLS returns how the PD of a PDGroup is connected to, nil without TLS, as package
@@ -100,7 +107,7 @@ func WithClusterDomain(domain string) DialerOption {
 // template, in which {name} and {namespace} stand for the PDGroup's, like
 // http://{name}.{namespace}.svc:2379.
 func NewDialer(urlTemplate string, options ...DialerOption) pd.Dialer {
-	d := dialer{}
+	d := dialer{timing: timing{answer: answerDeadline, probe: leaderProbe}}
 	for _, option := range options {
 		option(&d)
 	}
@@ -142,6 +149,7 @@ type httpClient struct {
 	metrics   *Metrics
 	config    bool
 	tls       func() (*tls.Config, error)
+	timing    timing
 }
 
 func newClient(address string, d dialer, group types.NamespacedName) (*httpClient, error) {
@@ -164,7 +172,7 @@ func newClient(address string, d dialer, group types.NamespacedName) (*httpClien
 	transport := newQuietTransport(d.clusterDomain, secured)
 	client := httpclient.New(transport)
 	return &httpClient{
-		url: base, http: client, transport: transport, metrics: d.metrics, config: d.config, tls: secured,
+		url: base, http: client, transport: transport, metrics: d.metrics, config: d.config, tls: secured, timing: d.timing,
 		pd: pdhttp.NewClientWithServiceDiscovery(caller, discovery, pdhttp.WithHTTPClient(client)),
 	}, nil
 }
@@ -214,7 +222,7 @@ func (c *httpClient) askState(ctx context.Context, view *pd.View) error {
 
 // askMembers asks which members there are, and who leads.
 func (c *httpClient) askMembers(ctx context.Context, view *pd.View) error {
-	ctx, cancel := context.WithTimeout(ctx, answerDeadline)
+	ctx, cancel := context.WithTimeout(ctx, c.timing.answer)
 	defer cancel()
 	var members pdanswer.Members
 	err := c.callLed(ctx, callMembers, func(ctx context.Context) error {
@@ -228,7 +236,7 @@ func (c *httpClient) askMembers(ctx context.Context, view *pd.View) error {
 
 // askStores asks for the stores, of which there are none before one has registered.
 func (c *httpClient) askStores(ctx context.Context, view *pd.View) error {
-	ctx, cancel := context.WithTimeout(ctx, answerDeadline)
+	ctx, cancel := context.WithTimeout(ctx, c.timing.answer)
 	defer cancel()
 	var stores pdanswer.Stores
 	err := fetchAnswer(ctx, c, callStores, &stores, pdhttp.Client.GetStores)
@@ -243,7 +251,7 @@ func (c *httpClient) askStores(ctx context.Context, view *pd.View) error {
 
 // askSettings asks for what people and operators set.
 func (c *httpClient) askSettings(ctx context.Context, view *pd.View) error {
-	ctx, cancel := context.WithTimeout(ctx, answerDeadline)
+	ctx, cancel := context.WithTimeout(ctx, c.timing.answer)
 	defer cancel()
 	var replicate pdanswer.Replicate
 	if err := fetchAnswer(ctx, c, callReplicate, &replicate, pdhttp.Client.GetReplicateConfig); err != nil {

@@ -25,7 +25,7 @@ func (c *httpClient) callLed(ctx context.Context, name string, call func(context
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var leaderless atomic.Bool
-	probe := time.AfterFunc(leaderProbe, func() {
+	probe := time.AfterFunc(c.timing.probe, func() {
 		if c.lacksLeader(ctx) {
 			leaderless.Store(true)
 			cancel()

@@ -123,9 +123,10 @@ func replay(t *testing.T, members, health, stores, replicate string) *standIn {
 	})
 }
 
+// dial returns a client that waits long enough on a busy machine, unless an option says otherwise.
 func dial(t *testing.T, url string, options ...pdclient.DialerOption) pd.Client {
 	t.Helper()
-	client, err := pdclient.NewDialer(url, options...)(basic)
+	client, err := pdclient.NewDialer(url, append([]pdclient.DialerOption{pdclient.WithTiming(time.Minute, time.Minute)}, options...)...)(basic)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const timeout = 20 * time.Second
+const timeout = time.Minute
 
 func TestMain(m *testing.M) {
 	QuietLibraries(io.Discard)
@@ -300,7 +301,7 @@ func TestAServerWaitsForAStoreThatAnswers(t *testing.T) {
 func TestDB19AServerStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 	pd := pdserver.StartWithStore(t)
 	slow := filepath.Join(t.TempDir(), "log", "slow.log")
-	file := write(t, "graceful-wait-before-shutdown = 1\n[instance]\ntidb_slow_log_threshold = 100\n")
+	file := write(t, "graceful-wait-before-shutdown = 3\n[instance]\ntidb_slow_log_threshold = 100\n")
 	r := start(t, pd, "--log-slow-query="+slow, "--config="+file).ready(t)
 	require.FileExists(t, slow)
 	client, err := pdclient.NewDialer("http://" + pd.Addr)(types.NamespacedName{Name: "pd"})
@@ -323,7 +324,7 @@ func TestDB19AServerStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 	answered := make(chan error, 1)
 	go func() {
 		var n int
-		answered <- db.QueryRowContext(t.Context(), "SELECT SLEEP(1.2)").Scan(&n)
+		answered <- db.QueryRowContext(t.Context(), "SELECT SLEEP(3.5)").Scan(&n)
 	}()
 	require.Eventually(t, func() bool {
 		_, _, text := call(t, http.MethodGet, r.url("/metrics"), "")
@@ -349,8 +350,13 @@ func TestDB19AServerStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 	assert.Empty(t, registered())
 	text, err := os.ReadFile(slow)
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "# Query_time: 1.2")
-	assert.Contains(t, string(text), "SELECT SLEEP(1.2);")
+	all := regexp.MustCompile(`# Query_time: ([0-9.]+)`).FindAllSubmatch(text, -1) // on a busy machine others are slow, too
+	require.NotEmpty(t, all)
+	seconds, err := strconv.ParseFloat(string(all[len(all)-1][1]), 64)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, seconds, 3.5)
+	assert.Less(t, seconds, timeout.Seconds())
+	assert.Contains(t, string(text), "SELECT SLEEP(3.5);")
 }
 
 func TestUpgradeStates(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 // answer is what the meter answers.
@@ -61,19 +63,20 @@ func TestP12TheOutputOfAPodIsNotTrusted(t *testing.T) {
 		assert.False(t, is, text)
 	}
 	body := ""
-	l, err := net.Listen("tcp", net.JoinHostPort("127.77.0.1", strconv.Itoa(Port)))
+	host, nobody := loopback.Host(t), loopback.Host(t)
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(Port)))
 	require.NoError(t, err)
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })}
 	t.Cleanup(func() { _ = server.Close() })
 	go func() { _ = server.Serve(l) }()
 	c := NewClient()
 	body = `{"percent":12.6}`
-	report, err := c.Ask(t.Context(), "127.77.0.1")
+	report, err := c.Ask(t.Context(), host)
 	require.NoError(t, err)
 	assert.Equal(t, "13%", report.Text())
 	body = strings.Repeat(" ", maxReport) + `{"percent":12.6}`
-	report, err = c.Ask(t.Context(), "127.77.0.1")
+	report, err = c.Ask(t.Context(), host)
 	assert.True(t, err != nil || report == nil)
-	_, err = c.Ask(t.Context(), "127.77.0.2")
-	require.ErrorContains(t, err, "ask 127.77.0.2 for progress")
+	_, err = c.Ask(t.Context(), nobody)
+	require.ErrorContains(t, err, "ask "+nobody+" for progress")
 }

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +26,8 @@ type captureSimulation struct {
 	answers  map[string][]int // statuses, by call, before it does what it is told
 	calls    []string
 	stubborn bool
+	last     int    // with how many calls the time ends; 0 for never
+	over     func() // ends it
 }
 
 func (p *captureSimulation) serve(t *testing.T) string {
@@ -39,6 +42,9 @@ func (p *captureSimulation) handler() http.HandlerFunc {
 		defer p.mu.Unlock()
 		call := r.Method + " " + r.URL.Path
 		p.calls = append(p.calls, call)
+		if len(p.calls) == p.last {
+			p.over()
+		}
 		if left := p.answers[call]; len(left) > 0 {
 			p.answers[call] = left[1:]
 			w.WriteHeader(left[0])
@@ -141,9 +147,15 @@ func TestCDC01WorkLeftWhenADrainTimesOutIsReported(t *testing.T) {
 		"it is still the owner":    {others: 1, owner: true, stubborn: true},
 		"it still copies 4 tables": {others: 1, tables: 4, stubborn: true},
 	} {
-		err := Job{API: p.serve(t), Within: 50 * time.Millisecond, Poll: time.Millisecond}.Stop(t.Context())
-		require.EqualError(t, err, "the capture stops after 50ms: "+want)
+		ctx, cancel := context.WithCancel(t.Context())
+		p.last, p.over = 7, cancel // a look takes three
+		err := Job{API: p.serve(t), Within: time.Minute, Poll: time.Millisecond}.Stop(ctx)
+		cancel()
+		require.EqualError(t, err, "the capture stops after 1m0s: "+want)
 	}
+	p := &captureSimulation{others: 1, owner: true, stubborn: true}
+	err := Job{API: p.serve(t), Within: 50 * time.Millisecond, Poll: time.Millisecond}.Stop(t.Context())
+	require.ErrorContains(t, err, "the capture stops after 50ms: ")
 }
 
 func TestTheCommandLine(t *testing.T) {

@@ -152,10 +152,13 @@ func (j Job) Start(ctx context.Context, within time.Duration) error {
 		if err = pd.restoreLeaders(ctx, id); err == nil {
 			break
 		}
-		if errors.Is(err, errLoading) {
+		switch {
+		case errors.Is(err, errLoading): // it answers
 			heard = time.Now()
+		case time.Since(heard) >= within:
+			return err
 		}
-		if time.Since(heard) >= within || !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
+		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
 			return err
 		}
 	}

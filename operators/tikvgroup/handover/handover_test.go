@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,6 +29,9 @@ type fakePD struct {
 	early   bool   // it was not
 	hears   int    // after how many looks it has heard of every store; 0 for never
 	loads   int    // after how many looks at its schedulers it has loaded them; 0 if it has
+	looks   int    // how often it has told of the stores
+	last    int    // after how many looks the time is over; 0 for never
+	over    func() // ends the time
 }
 
 func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -38,6 +42,9 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.broken:
 		http.Error(w, "no leader", http.StatusInternalServerError)
 	case r.Method == http.MethodGet && r.URL.Path == "/pd/api/v1/stores":
+		if p.looks++; p.looks == p.last {
+			p.over()
+		}
 		if p.hears--; p.hears == 0 {
 			for i := range p.stores {
 				p.stores[i].State = up
@@ -209,7 +216,7 @@ func TestAStoreWaitsUntilPDsNewLeaderHasHeardOfTheStores(t *testing.T) {
 	for name, deaf := range map[string][]int{"of it": {0}, "of the others": {1, 2}, "of any": {0, 1, 2}} {
 		t.Run(name, func(t *testing.T) {
 			pd, job := stage(t)
-			job.Poll = 10 * time.Millisecond // the bound is 80 of them, also on a busy machine
+			job.Poll = 50 * time.Millisecond // the bound is 80 of them, also on a busy machine
 			for _, i := range deaf {
 				pd.stores[i].State = disconnected
 			}
@@ -243,7 +250,7 @@ func TestAStoreIsStoppedWithItsLeadersWhen(t *testing.T) {
 		change func(*fakePD)
 		says   string
 	}{
-		"they take too long":       {func(p *fakePD) { p.stuck = true }, "with 5 leaders"},
+		"they take too long":       {func(p *fakePD) { p.stuck, p.last = true, 3 }, "with 5 leaders"},
 		"PD has no leader for 5 s": {func(p *fakePD) { p.broken = true }, "PD answers 500: no leader"},
 		"PD does not hear of it":   {func(p *fakePD) { p.stores[0].State = disconnected }, "PD has not heard of store 1"},
 		"PD hears of no other one": {func(p *fakePD) { p.stores[1].State, p.stores[2].State = disconnected, disconnected }, "PD has not heard of any other store"},
@@ -251,10 +258,21 @@ func TestAStoreIsStoppedWithItsLeadersWhen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pd, job := stage(t)
 			c.change(pd)
-			command := Command{Line: hook.Line{Verb: "stop"}, Job: job, Within: 300 * time.Millisecond}
-			assert.ErrorContains(t, command.Run(t.Context(), nil), c.says)
+			ctx, cancel := context.WithCancel(t.Context())
+			pd.over = cancel
+			command := Command{Line: hook.Line{Verb: "stop"}, Job: job, Within: time.Hour}
+			assert.ErrorContains(t, command.Run(ctx, nil), c.says)
+			assert.Equal(t, pd.last > 0, ctx.Err() != nil, "the others end before their time")
+			cancel()
 		})
 	}
+}
+
+func TestAStoreIsStoppedWhenItsTimeIsOver(t *testing.T) {
+	pd, job := stage(t)
+	pd.stuck = true
+	command := Command{Line: hook.Line{Verb: "stop"}, Job: job, Within: 100 * time.Millisecond}
+	assert.ErrorContains(t, command.Run(t.Context(), nil), "the store is stopped with")
 }
 
 func TestAStoreIsStartedAgainUntilPDLetsItLead(t *testing.T) {
