@@ -16,7 +16,7 @@ func (a *actor) startTiFlash(ctx context.Context, l launch) (failed, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if failed = l.db.StartStore(Store{Claim: l.claim, Address: containerArguments(l.pod)["--flash.service_addr"], Version: imageVersion(l.pod), TiFlash: true}); failed != nil {
+	if failed = l.db.StartStore(Store{Claim: l.claim, Address: containerArguments(l.pod)["--flash.proxy.engine-addr"], Version: imageVersion(l.pod), TiFlash: true}); failed != nil {
 		status.close()
 		return failed, nil
 	}

@@ -35,6 +35,8 @@ type Main struct {
 	Ports []Port
 	// DataPath returns where the n-th data volume is mounted; nil if the component has none.
 	DataPath func(n int) string
+	// WorkingDir is where the component starts; empty for that of the image.
+	WorkingDir string
 	// ConfigDir is where the files of the ConfigMap are mounted.
 	ConfigDir string
 	// ConfigMap with the configuration files.
@@ -171,6 +173,7 @@ func renderContainer(g v1alpha1.Group, m Main) corev1.Container {
 		ImagePullPolicy: spec.ImagePullPolicy,
 		Command:         m.Command,
 		Args:            m.Args,
+		WorkingDir:      m.WorkingDir,
 		Ports:           ContainerPorts(m.Ports),
 		Env:             renderEnvironment(spec),
 		Resources:       ContainerResources(spec.Resources),

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Proxy is the part that is a TiKV: addresses, PD, data directory.
 	Proxy *tikv.Config
-	// ServiceAddr is what TiDB dials, host:port; the listener takes its port.
+	// ServiceAddr is listened at, host:port. TiDB dials the proxy's engine-addr, and this without one.
 	ServiceAddr, ListenHost string
 	MetricsPort             int
 	DataDirs                []string // the first one holds the store's identity

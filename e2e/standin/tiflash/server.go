@@ -90,13 +90,9 @@ func rulesOn(ctx context.Context, pd *process.PD) error {
 
 // servePorts opens the service ports and sends heartbeats.
 func servePorts(ctx context.Context, log *slog.Logger, c *Config, store *tikv.Store, state *atomic.Value) error {
-	_, servicePort, err := net.SplitHostPort(c.ServiceAddr)
+	service, err := c.Files.Listen(ctx, c.ServiceAddr) // not at listen_host, as the real one
 	if err != nil {
-		return fmt.Errorf("read flash.service_addr: %w", err)
-	}
-	service, err := c.Files.Listen(ctx, net.JoinHostPort(c.ListenHost, servicePort))
-	if err != nil {
-		return err
+		return fmt.Errorf("listen at flash.service_addr: %w", err)
 	}
 	peers, err := c.Proxy.Files.Listen(ctx, c.Proxy.Addr)
 	if err != nil {

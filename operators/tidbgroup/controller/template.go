@@ -22,13 +22,15 @@ const (
 	configFile   = statusport.File
 	bootstrapDir = "/etc/tidb-bootstrap"
 	bootstrapSQL = initialsql.File
-	logDir       = "/var/log/tidb"
-	slowLogFile  = logDir + "/slow.log"
-	logVolume    = "tidb-groups-log"
-	sqlVolume    = "tidb-groups-bootstrap"
-	mysqlDir     = "/var/lib/tidb-server-tls"
-	mysqlVolume  = "tidb-groups-mysql"
-	keysVolume   = "tidb-groups-auth-token"
+	// logDir is where TiDB starts, too: what it writes beside its log goes there, such as records
+	// of its memory, for that log is no file.
+	logDir      = "/var/log/tidb"
+	slowLogFile = logDir + "/slow.log"
+	logVolume   = "tidb-groups-log"
+	sqlVolume   = "tidb-groups-bootstrap"
+	mysqlDir    = "/var/lib/tidb-server-tls"
+	mysqlVolume = "tidb-groups-mysql"
+	keysVolume  = "tidb-groups-auth-token"
 	// signingVolume has the key that tokens of sessions are signed with.
 	signingVolume = "tidb-groups-session-token"
 	// root is the user that TiDB makes itself.
@@ -103,6 +105,7 @@ func buildTemplate(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]st
 			"--log-slow-query=" + slowLogFile,
 		},
 		Ports:        renderPorts(),
+		WorkingDir:   logDir,
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
 		Readiness:    readinessProbe(g),

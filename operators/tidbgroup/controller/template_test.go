@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,16 @@ func TestSlowLogsDoNotFillTheDiskOfTheNode(t *testing.T) {
 			assert.Equal(t, c.bound, strings.Contains(files[configFile], "max-backups = 10"), files[configFile])
 		})
 	}
+}
+
+// TiDB writes what it records of its memory, plan replayers and persistent summaries of statements
+// beside its log, and without a file of it where it was started: the root of a pod cannot be written.
+func TestWhatTiDBWritesBesideItsLogHasAPlace(t *testing.T) {
+	pod, _, problems := buildTemplate(stored(func(*v1alpha1.TiDBGroup) {}))
+	require.Empty(t, problems)
+	c := pod.Spec.Containers[0]
+	require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
+	assert.True(t, slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == c.WorkingDir && !m.ReadOnly }), c.WorkingDir)
 }
 
 // TestGoldenOfRootsPassword holds the inputs as well: they are what a revision is

@@ -71,7 +71,7 @@ func buildTemplate(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string
 			"--config-file=" + configDir + "/" + configFile,
 			// What differs between members overrides the file, which they share.
 			"--",
-			fmt.Sprintf("--flash.service_addr=%s:%d", host, v1alpha1.PortTiFlash),
+			fmt.Sprintf("--flash.proxy.engine-addr=%s:%d", host, v1alpha1.PortTiFlash),
 			fmt.Sprintf("--flash.proxy.advertise-addr=%s:%d", host, v1alpha1.PortTiFlashProxy),
 			fmt.Sprintf("--flash.proxy.advertise-status-addr=%s:%d", host, v1alpha1.PortTiFlashProxyState),
 		},
@@ -191,10 +191,12 @@ func renderConfig(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 	}
 	c := configuration{files: map[string]string{}}
 	operator := map[string]any{
-		"tmp_path":                dataPath(0) + "/tmp",
-		"storage.main.dir":        storageDirs(g),
-		"raft.pd_addr":            fmt.Sprintf("%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
-		"status.metrics_port":     v1alpha1.PortTiFlashMetrics,
+		"tmp_path":            dataPath(0) + "/tmp",
+		"storage.main.dir":    storageDirs(g),
+		"raft.pd_addr":        fmt.Sprintf("%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
+		"status.metrics_port": v1alpha1.PortTiFlashMetrics,
+		// By name it would be looked up before DNS knows a pod's new address, and TiFlash would end.
+		"flash.service_addr":      workload.ListenAddress(g, v1alpha1.PortTiFlash),
 		"flash.proxy.config":      configDir + "/" + proxyFile,
 		"flash.proxy.data-dir":    dataPath(0) + "/proxy",
 		"flash.proxy.addr":        workload.ListenAddress(g, v1alpha1.PortTiFlashProxy),

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"encoding/json"
+	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -43,7 +45,7 @@ func TestFL08MembersShareTheirFiles(t *testing.T) {
 	main := template.Spec.Containers[0]
 	assert.Equal(t, []string{
 		"server", "--config-file=/etc/tiflash/tiflash.toml", "--",
-		"--flash.service_addr=$(POD_NAME).basic-tiflash-peer.shop.svc:3930",
+		"--flash.proxy.engine-addr=$(POD_NAME).basic-tiflash-peer.shop.svc:3930",
 		"--flash.proxy.advertise-addr=$(POD_NAME).basic-tiflash-peer.shop.svc:20170",
 		"--flash.proxy.advertise-status-addr=$(POD_NAME).basic-tiflash-peer.shop.svc:20292",
 	}, main.Args)
@@ -55,6 +57,25 @@ func TestFL08MembersShareTheirFiles(t *testing.T) {
 	}
 }
 
+// TiFlash ends if it cannot listen at flash.service_addr: a restarted pod has another address than the
+// cluster's DNS says for up to half a minute, so that it is not to look its own name up.
+func TestFL08AMemberListensWithoutLookingUpItsName(t *testing.T) {
+	for _, version6 := range []bool{false, true} {
+		g := sample()
+		g.Spec.PreferIPv6 = version6
+		template, files, problems := buildTemplate(g)
+		require.Empty(t, problems)
+		flash, err := tomlconfig.Parse("tiflash.toml", files[configFile])
+		require.NoError(t, err)
+		listens, _, err := net.SplitHostPort(fmt.Sprint(flash.Leaves()["flash.service_addr"]))
+		require.NoError(t, err)
+		assert.True(t, net.ParseIP(listens).IsUnspecified(), listens)
+		args := strings.Join(template.Spec.Containers[0].Args, "\n")
+		assert.NotContains(t, args, "--flash.service_addr")
+		assert.Contains(t, args, "--flash.proxy.engine-addr=$(POD_NAME).basic-tiflash-peer.shop.svc:3930", "what the others are told")
+	}
+}
+
 // F7 of the security review: pods try a name without the cluster's domain against their
 // search list first.
 func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
@@ -63,7 +84,7 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 	template, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
 	assert.Equal(t, []string{
-		"--flash.service_addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:3930",
+		"--flash.proxy.engine-addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:3930",
 		"--flash.proxy.advertise-addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:20170",
 		"--flash.proxy.advertise-status-addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:20292",
 	}, template.Spec.Containers[0].Args[3:])
