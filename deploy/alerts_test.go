@@ -83,7 +83,7 @@ func closedSet(label string, selector *parser.VectorSelector) []string {
 	case "condition":
 		return []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionUpToDate}
 	case "state":
-		return []string{"Disconnected", "Down", "desired"}
+		return []string{"Disconnected", "Down", "desired", "ready", "updated"}
 	case "reason":
 		i := slices.IndexFunc(selector.LabelMatchers, func(m *promlabels.Matcher) bool { return m.Name == "condition" })
 		info, _ := v1alpha1.LookupCondition(selector.LabelMatchers[i].Value)

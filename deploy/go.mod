@@ -3,6 +3,7 @@ module github.com/tidb-groups/tidb-groups/deploy
 go 1.26.0
 
 require (
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/prometheus/common v0.72.0
 	github.com/prometheus/prometheus v0.311.0
 	github.com/stretchr/testify v1.12.1

@@ -48,7 +48,7 @@ func groups(but string) []string {
 }
 
 func components() []string {
-	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "one-process", "policies", "prometheus", "shard", "shards", "tls", "tls-issuer", "tls-self-signed"}
+	return []string{"debug-logging", "grafana", "high-availability", "namespaced", "namespaces", "networkpolicy", "one-process", "policies", "prometheus", "shard", "shards", "tls", "tls-issuer", "tls-self-signed"}
 }
 
 // args are those that every operator is started with.

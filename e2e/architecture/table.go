@@ -79,6 +79,7 @@ func importTable() []module {
 			name:     "deploy",
 			siblings: []string{"apis", "shared", "operators"},
 			external: []string{
+				"github.com/grafana/grafana-foundation-sdk/go", // the dashboard
 				"github.com/spf13/cobra",
 				"k8s.io/cli-runtime",
 				"sigs.k8s.io/kustomize/api",

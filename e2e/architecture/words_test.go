@@ -89,7 +89,7 @@ func (t text) holds(path string) bool {
 }
 
 // names are those of scenarios, mutants and files, and words of others: they are not our prose.
-var names = regexp.MustCompile(`[A-Za-z0-9]+(-[A-Za-z0-9]+)+|http\.NoBody|No victims found|Silence(Usage|Errors)`)
+var names = regexp.MustCompile(`[A-Za-z0-9]+(-[A-Za-z0-9]+)+|http\.NoBody|No victims found|Silence(Usage|Errors)|process_resident_memory_bytes`)
 
 // comment is a line that is nothing but one, with its text.
 var comment = regexp.MustCompile(`^\s*(?://|#|--)\s*(.*)$`)

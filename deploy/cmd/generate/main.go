@@ -1,12 +1,13 @@
 // Command generate writes what "make generate" derives inside this module: it
-// finishes the CRDs that controller-gen wrote, and writes docs/conditions.md and
-// docs/reference/api.md. It runs in the module's directory.
+// finishes the CRDs that controller-gen wrote, and writes docs/conditions.md,
+// docs/reference/api.md and the dashboard. It runs in the module's directory.
 package main
 
 import (
 	"fmt"
 	"os"
 
+	"github.com/tidb-groups/tidb-groups/deploy/dashboard"
 	"github.com/tidb-groups/tidb-groups/deploy/docs"
 	"github.com/tidb-groups/tidb-groups/deploy/schema"
 )
@@ -26,7 +27,13 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("write reference: %w", err)
 	}
-	for path, text := range map[string]string{"../docs/conditions.md": docs.Conditions(), "../docs/reference/api.md": api} {
+	graphs, err := dashboard.Render()
+	if err != nil {
+		return err
+	}
+	for path, text := range map[string]string{
+		"../docs/conditions.md": docs.Conditions(), "../docs/reference/api.md": api, "components/grafana/tidb-clusters.json": string(graphs),
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
 			return fmt.Errorf("write document: %w", err)
 		}
