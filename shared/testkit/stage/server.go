@@ -65,8 +65,8 @@ func run(m *testing.M, options Options, ready func(*Server)) (code int, err erro
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	log := &Log{}
-	// At once: controller-runtime drops what is logged from half a minute after the start on if nobody has
-	// set a logger by then, and a control plane may take as long on a busy machine.
+	// At once: controller-runtime drops what is logged from half a minute after the start on if no
+	// logger is set by then, and a control plane may take as long on a busy machine.
 	ctrl.SetLogger(zap.New(zap.WriteTo(log)))
 	cp, err := controlplane.Start(ctx, options.Options)
 	if err != nil {
