@@ -25,7 +25,7 @@ import (
 
 // waitFor and tick bound the wait for what the API server learns by watching.
 const (
-	waitFor = 10 * time.Second
+	waitFor = time.Minute
 	tick    = 20 * time.Millisecond
 )
 
@@ -97,7 +97,7 @@ func TestTheAPIServerAcceptsEverythingThatIsRendered(t *testing.T) {
 func TestKubectlAppliesTheOverlayAndThenTheSamples(t *testing.T) {
 	_, err := plane.Kubectl(t.Context(), "apply", "--kustomize", "overlays/default")
 	require.NoError(t, err)
-	_, err = plane.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=30s", "crd", "--selector=app.kubernetes.io/part-of=tidb-groups")
+	_, err = plane.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=2m", "crd", "--selector=app.kubernetes.io/part-of=tidb-groups")
 	require.NoError(t, err)
 	out, err := plane.Kubectl(t.Context(), "apply", "--kustomize", "overlays/default")
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func withPolicies(t *testing.T) tenants {
 	c := newClient(t)
 	install(t, c, render(t, "overlays/default"), "Namespace", "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-	_, err := plane.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=30s", "crd", "--selector=app.kubernetes.io/part-of=tidb-groups")
+	_, err := plane.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=2m", "crd", "--selector=app.kubernetes.io/part-of=tidb-groups")
 	require.NoError(t, err)
 	w := tenants{t, c, controlplane.CreateNamespace(t, c)}
 	// Policies and what they read come to the API server by watching.

@@ -75,7 +75,7 @@ func install(t *testing.T, c client.Client, top string, pages map[string]string)
 	create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "pdgroup-operator-0", Labels: operator}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "operator", Image: "x"}}}})
 	_, err := plane.Kubectl(t.Context(), "apply", "-k", filepath.Join(top, "deploy", "overlays", "own"))
 	require.NoError(t, err)
-	_, err = plane.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+	_, err = plane.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd", "--all", "--timeout=2m")
 	require.NoError(t, err)
 	deployments := &appsv1.DeploymentList{}
 	require.NoError(t, c.List(t.Context(), deployments, client.InNamespace(system)))

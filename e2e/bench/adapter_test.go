@@ -31,7 +31,7 @@ func TestAnotherOperatorIsMeasuredByItsAdapter(t *testing.T) {
 	assert.Less(t, got.Start.Writes, 2*least, "and nothing of others")
 	assert.Positive(t, got.Start.Reads)
 	assert.Equal(t, got.Idle.Leases, got.Idle.Writes, "nothing is written but Leases")
-	assert.LessOrEqual(t, got.Idle.Leases, 3, "its own is renewed every 2 s")
+	assert.LessOrEqual(t, got.Idle.Leases, 1+int((got.IdleFor+time.Second/2)/(2*time.Second)), "its own is renewed every 2 s")
 	assert.Positive(t, got.Start.Processor)
 	assert.Less(t, got.Start.Processor, (got.Took+settled)*4)
 	assert.Greater(t, got.Memory, int64(10<<20))

@@ -176,7 +176,7 @@ func newStandin(t *testing.T, clock model.Clock) *standin {
 		err    error
 	}
 	results := make(chan started)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, name := range memberNames {
 		cfg := b.cfg[name]
@@ -226,7 +226,7 @@ func (b *standin) Revive(t *testing.T, member string) {
 
 // start does not wait: a member without a majority of others is not ready for long.
 func (b *standin) start(t *testing.T, member string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := pd.Start(ctx, b.cfg[member])
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func (b *standin) Rejoin(t *testing.T, member string) {
 			b.servers[member] = s
 		}
 		return err == nil
-	}, 30*time.Second, 500*time.Millisecond, "member %s is not taken in", member)
+	}, time.Minute, 500*time.Millisecond, "member %s is not taken in", member)
 }
 
 func (b *standin) AddUnstarted(t *testing.T, peerURL string) {
@@ -273,7 +273,7 @@ func addUnstarted(t *testing.T, clientURL, peerURL string) {
 		defer cancel()
 		_, err := client.MemberAdd(ctx, []string{peerURL})
 		return err == nil
-	}, 15*time.Second, 200*time.Millisecond)
+	}, time.Minute, 200*time.Millisecond)
 }
 
 var httpClient = &http.Client{

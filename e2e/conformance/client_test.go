@@ -167,7 +167,7 @@ func (o operator) members(t *testing.T) {
 	require.Eventually(t, func() bool {
 		v, err := o.View(t.Context())
 		return err == nil && v.Leader == "pd-2"
-	}, 20*time.Second, 50*time.Millisecond, "a transfer is only submitted")
+	}, time.Minute, 50*time.Millisecond, "a transfer is only submitted")
 	refused(t, o.TransferLeader(t.Context(), "pd-99"), http.StatusInternalServerError, "no valid pd to transfer etcd leader")
 	refused(t, o.DeleteMember(t.Context(), "12345"), http.StatusInternalServerError, "member not found")
 	v := o.view(t)
@@ -186,7 +186,7 @@ func (o operator) members(t *testing.T) {
 		}
 		assert.NoError(t, err)
 		return err == nil
-	}, 30*time.Second, 200*time.Millisecond)
+	}, time.Minute, 200*time.Millisecond)
 	require.Eventually(t, func() bool {
 		v, err := o.View(t.Context())
 		names := []string{}
@@ -194,5 +194,5 @@ func (o operator) members(t *testing.T) {
 			names = append(names, m.Name)
 		}
 		return err == nil && slices.Equal(names, []string{"pd-1", "pd-2"})
-	}, 15*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }

@@ -100,7 +100,7 @@ func (p *scenarioRun) eventually(t *testing.T, name string) {
 	ok = assert.Eventually(t, func() bool {
 		found = p.compare(t, r)
 		return len(found) == 0
-	}, 15*time.Second, 100*time.Millisecond, name)
+	}, time.Minute, 100*time.Millisecond, name)
 	if assert.True(t, ok, "%s: %v", name, found) {
 		p.agreed++
 	}
@@ -201,7 +201,7 @@ func (p *scenarioRun) leader(t *testing.T, ask, want string) string {
 		}
 		name = m.Leader.Name
 		return name != "" && (want == "" || name == want)
-	}, 20*time.Second, 20*time.Millisecond, "leader %q instead of %q", &name, want)
+	}, time.Minute, 20*time.Millisecond, "leader %q instead of %q", &name, want)
 	return name
 }
 
@@ -224,7 +224,7 @@ func (p *scenarioRun) lead(t *testing.T, member string) {
 		status, _, body, err := p.try(t, http.MethodGet, member, "/pd/api/v1/leader", "")
 		var m memberBody
 		return err == nil && status == http.StatusOK && json.Unmarshal(body, &m) == nil && m.Name == member
-	}, 20*time.Second, 100*time.Millisecond, "%s does not lead", member)
+	}, time.Minute, 100*time.Millisecond, "%s does not lead", member)
 }
 
 // isReal says whether the PD is a real one.

@@ -56,7 +56,7 @@ func (s *speaker) leader(t *testing.T, call func(ctx context.Context, m member) 
 		return last == nil
 	}
 	if !try() {
-		require.Eventually(t, try, 30*time.Second, 20*time.Millisecond, "no leader answered: %v", &last)
+		require.Eventually(t, try, time.Minute, 20*time.Millisecond, "no leader answered: %v", &last)
 	}
 }
 

@@ -33,7 +33,7 @@ import (
 
 const (
 	// waitFor and tick bound the wait for what the API server learns by watching.
-	waitFor = 20 * time.Second
+	waitFor = time.Minute
 	tick    = 50 * time.Millisecond
 	// partOf selects what an overlay has installed.
 	partOf = "app.kubernetes.io/part-of=tidb-groups"

@@ -70,7 +70,7 @@ func sleeper(t *testing.T) (processes, process) {
 	p := processes{layout: layout{root: t.TempDir()}}
 	d := process{
 		name: "node-1/kubelet", path: path, args: []string{"-f", "/dev/null"},
-		limit: 10 * time.Second, ready: func(context.Context) error { return nil },
+		limit: time.Minute, ready: func(context.Context) error { return nil },
 	}
 	t.Cleanup(func() {
 		// The test's context is over by now.
@@ -158,7 +158,7 @@ func TestADaemonThatEndsIsReportedWithItsLog(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.ensure(t.Context(), process{
 		name: "etcd", path: sh, args: []string{"-c", "echo no space left; exit 3"},
-		limit: 10 * time.Second,
+		limit: time.Minute,
 		ready: func(context.Context) error { return assert.AnError },
 	})
 	require.ErrorContains(t, err, "etcd")

@@ -380,7 +380,7 @@ func TestDaysPassQuicklyForAnIdleCluster(t *testing.T) {
 	start := time.Now()
 	w.clock.Advance(24 * time.Hour)
 	assert.Equal(t, "Down", w.store(1).StateName)
-	assert.Less(t, time.Since(start), 2*time.Second)
+	assert.Less(t, time.Since(start), 20*time.Second, "it takes a tenth of a second where a processor is free")
 }
 
 func BenchmarkAPollOfAnIdleCluster(b *testing.B) {

@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 	"github.com/tidb-groups/tidb-groups/shared/status"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // named is how soon a mistake is named in status.
@@ -227,7 +228,7 @@ func TestMistakesAreNamedAndFixed(t *testing.T) {
 				return o.Says(m.on.Kind, m.on.Name, v1alpha1.ConditionUpToDate, m.reason, m.words...)
 			})
 			stalled := stop()
-			assert.LessOrEqual(t, took, named+stalled, "the machine stalled for %s of it", stalled)
+			assert.LessOrEqual(t, took, machine.StretchWait(named)+stalled, "the machine stalled for %s of it", stalled)
 			if m.remove != nil {
 				r.Delete(m.remove)
 			}

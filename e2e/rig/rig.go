@@ -25,6 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // Timeout is how long a rig waits for what must come, on a machine that does
@@ -61,7 +62,7 @@ type Options struct {
 	// Relist is how often the operators' caches are filled again; zero means never.
 	Relist time.Duration
 	// ReasonDeadline is how long an object may be without a word on why it is not what
-	// its spec asks for; five seconds if zero. Tests that make dozens of members
+	// its spec asks for; five seconds if zero, and longer on a busy machine. Tests that make dozens of members
 	// at once need more: the processor serves one operator after the other. What
 	// an operator has not seen yet counts as unseen for twice as long.
 	ReasonDeadline time.Duration
@@ -196,7 +197,7 @@ func (r *Rig) open(options Options) error {
 	if err := createNodes(r.ctx, r.client, r.namespace, cmp.Or(options.Nodes, standardNodes)); err != nil {
 		return err
 	}
-	w := newWatcher(r.namespace, cmp.Or(options.ReasonDeadline, reasonDeadline))
+	w := newWatcher(r.namespace, machine.StretchWait(cmp.Or(options.ReasonDeadline, reasonDeadline)))
 	w.unjudged = options.Unjudged
 	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, w); err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-const timeout = 20 * time.Second
+const timeout = time.Minute
 
 // access is the control plane's.
 var access *rest.Config

@@ -40,7 +40,7 @@ import (
 )
 
 const (
-	timeout = 20 * time.Second
+	timeout = time.Minute
 	tick    = 20 * time.Millisecond
 )
 
@@ -69,8 +69,10 @@ func (b *logBuffer) after(n int) string {
 }
 
 func TestMain(m *testing.M) {
+	// At once: controller-runtime drops what is logged from half a minute after the start on if no
+	// logger is set by then, and a control plane may take as long on a busy machine.
+	ctrl.SetLogger(zap.New(zap.WriteTo(logs)))
 	os.Exit(controlplane.Main(m, controlplane.Options{CRDPaths: []string{"../../deploy/crds"}}, func(cp *controlplane.ControlPlane) {
-		ctrl.SetLogger(zap.New(zap.WriteTo(logs)))
 		access = cp.Config
 		scheme, err := NewScheme()
 		if err == nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // timeout bounds what a test waits for.
-const timeout = 20 * time.Second
+const timeout = time.Minute
 
 // mute is a status port that answers when it is told to.
 type mute struct{ speak chan struct{} }

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ const (
 	// gather is how long a run goes on after a first change, so that labels which are set
 	// together are one change.
 	gather = time.Second
-	// shortest is how long a run lasts at least, unless Of says it: each begins with full lists.
+	// shortest is how long a run lasts at least: each begins with full lists.
 	shortest = 10 * time.Second
 	// requestTimeout bounds the first list of namespaces, and the write of an Event.
 	requestTimeout = 30 * time.Second
@@ -46,8 +45,8 @@ type Of struct {
 	// Operator is the name of the program.
 	Operator string
 
-	// shortest is how long a run lasts at least; 10 s if zero.
-	shortest time.Duration
+	// after tells when a time has passed; time.After if nil.
+	after func(time.Duration) <-chan time.Time
 }
 
 // Serve runs an operator for the namespaces of a shard until the context ends: run returns
@@ -63,6 +62,11 @@ func (o Of) Serve(ctx context.Context, cfg *rest.Config, run func(context.Contex
 	if err != nil {
 		return fmt.Errorf("run shard %s: %w", o.Shard, err)
 	}
+	return o.serveNamespaces(ctx, events, namespaces, run)
+}
+
+// serveNamespaces is Serve once the namespaces are known.
+func (o Of) serveNamespaces(ctx context.Context, events kubernetes.Interface, namespaces *namespaces, run func(context.Context, *Scope) error) error {
 	for ctx.Err() == nil {
 		scope := namespaces.scope(ctx)
 		ctrl.Log.Info("runs for the namespaces of its shard", "shard", o.Shard, "namespaces", len(scope.within))
@@ -89,12 +93,14 @@ func (o Of) runOnce(ctx context.Context, changed <-chan struct{}, run func(conte
 		return o.checkEarlyEnd(ctx, err)
 	case <-changed:
 	}
-	more := time.NewTimer(max(gather, time.Until(began.Add(cmp.Or(o.shortest, shortest)))))
-	defer more.Stop()
+	after := time.After
+	if o.after != nil {
+		after = o.after
+	}
 	select {
 	case err := <-ended:
 		return o.checkEarlyEnd(ctx, err)
-	case <-more.C:
+	case <-after(max(gather, time.Until(began.Add(shortest)))):
 		cancel()
 		return <-ended
 	}

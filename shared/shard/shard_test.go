@@ -13,6 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -23,7 +24,7 @@ import (
 
 // waitFor and tick bound the wait for what is learned by watching.
 const (
-	waitFor = 30 * time.Second
+	waitFor = time.Minute
 	tick    = 20 * time.Millisecond
 )
 
@@ -57,11 +58,16 @@ func TestP12AnOperatorRunsForTheNamespacesOfItsShard(t *testing.T) {
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	const shortest = 2 * time.Second
+	events, err := kubernetes.NewForConfig(plane.Config)
+	require.NoError(t, err)
+	watched, err := watchNamespaces(ctx, plane.Config, "a")
+	require.NoError(t, err)
 	runs, ended := make(chan *Scope), make(chan error, 1)
+	waits, over := make(chan time.Duration), make(chan time.Time) // a run lasts until the test says that its time is over
+	after := func(d time.Duration) <-chan time.Time { waits <- d; return over }
 	began := time.Now()
 	go func() {
-		ended <- Of{Shard: "a", Operator: "pdgroup", shortest: shortest}.Serve(ctx, plane.Config, func(ctx context.Context, s *Scope) error {
+		ended <- Of{Shard: "a", Operator: "pdgroup", after: after}.serveNamespaces(ctx, events, watched, func(ctx context.Context, s *Scope) error {
 			runs <- s
 			<-ctx.Done()
 			return nil
@@ -81,15 +87,23 @@ func TestP12AnOperatorRunsForTheNamespacesOfItsShard(t *testing.T) {
 
 	label(t, c, shop, "")
 	assert.Eventually(t, func() bool { return !reconciled(first, shop) }, waitFor, tick, "at once, and not when the next run begins")
+	assert.GreaterOrEqual(t, <-waits+time.Since(began), shortest, "a run lasts for some time, whatever changes")
 	label(t, c, blog, "a")
 	label(t, c, shop, "a")
+	require.Eventually(t, func() bool {
+		watched.lock.Lock()
+		defer watched.lock.Unlock()
+		return watched.names[blog] && watched.names[shop]
+	}, waitFor, tick)
+	over <- time.Now()
 	second := <-runs
-	assert.GreaterOrEqual(t, time.Since(began), shortest, "a run lasts for some time, whatever changes")
 	assert.ElementsMatch(t, []string{blog, shop}, second.Namespaces(), "labels that are set together are one change")
 	assert.False(t, reconciled(first, shop), "what has left comes back in the next run only")
 	assert.True(t, reconciled(second, blog))
 
 	label(t, c, blog, "b")
+	assert.GreaterOrEqual(t, <-waits, gather)
+	over <- time.Now()
 	third := <-runs
 	assert.Equal(t, []string{shop}, third.Namespaces())
 	told := func(namespace string) (out []string) {

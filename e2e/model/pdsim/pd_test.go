@@ -39,7 +39,7 @@ func newPDThatLoads(t *testing.T, regions time.Duration) (*pdsim.PD, *model.Manu
 
 func get(t *testing.T, p *pdsim.PD, url string) (int, error) {
 	t.Helper()
-	client := &http.Client{Transport: p.Transport(), Timeout: 5 * time.Second}
+	client := &http.Client{Transport: p.Transport(), Timeout: time.Minute}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	res, err := client.Do(req)
@@ -226,7 +226,7 @@ func TestAMemberOnADeadNodeIsWaitedFor(t *testing.T) {
 	p, err := pdsim.New(pdsim.Options{Members: []string{"a", "b", "c"}, Services: []string{"pd:2379"}, Ping: 200 * time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
-	client := &http.Client{Transport: p.Transport(), Timeout: 5 * time.Second}
+	client := &http.Client{Transport: p.Transport(), Timeout: time.Minute}
 	ask := func() (time.Duration, int) {
 		begin := time.Now()
 		answer, err := client.Get("http://pd:2379/pd/api/v1/health")
@@ -267,7 +267,7 @@ func TestWhoIsToldToLeadHasLoadedTheRegions(t *testing.T) {
 	lead := func(name string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://basic-pd.ns.svc:2379/pd/api/v1/leader/transfer/"+name, nil)
 		require.NoError(t, err)
-		res, err := (&http.Client{Transport: p.Transport(), Timeout: 5 * time.Second}).Do(req)
+		res, err := (&http.Client{Transport: p.Transport(), Timeout: time.Minute}).Do(req)
 		require.NoError(t, err)
 		require.NoError(t, res.Body.Close())
 		require.Equal(t, http.StatusOK, res.StatusCode)

@@ -42,14 +42,14 @@ func config(t *testing.T, name string) pd.Config {
 // it in, for 5 s after another one has.
 func start(t *testing.T, cfg pd.Config) *pd.Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := pd.Start(ctx, cfg)
 	if err != nil && cfg.Join != "" && strings.Contains(err.Error(), "unhealthy cluster") {
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			s, err = pd.Start(ctx, cfg)
 			require.NoError(c, err)
-		}, 30*time.Second, 500*time.Millisecond)
+		}, 2*time.Minute, 500*time.Millisecond)
 	}
 	require.NoError(t, err)
 	return s
@@ -57,7 +57,7 @@ func start(t *testing.T, cfg pd.Config) *pd.Server {
 
 func lead(t *testing.T, s *pd.Server) {
 	t.Helper()
-	require.Eventually(t, s.IsLeader, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, s.IsLeader, time.Minute, 10*time.Millisecond)
 }
 
 func bootstrap(t *testing.T, s *pd.Server, url string) {
@@ -288,7 +288,7 @@ func TestAMemberThatWaitsForAMajorityCanBeStopped(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "it does not stop")
 	}
 }

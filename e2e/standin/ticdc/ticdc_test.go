@@ -20,7 +20,7 @@ import (
 )
 
 // limit bounds what a test waits for.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // running is a capture whose process runs until stop is called.
 type running struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const timeout = 20 * time.Second
+const timeout = time.Minute
 
 func noEnv(string) string { return "" }
 

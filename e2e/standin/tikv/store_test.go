@@ -23,7 +23,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const timeout = 20 * time.Second
+const timeout = time.Minute
 
 // start runs a store on the directory and returns its configuration, and a
 // function that ends it and returns what Run returned.

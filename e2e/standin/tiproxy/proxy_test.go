@@ -25,7 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const timeout = 20 * time.Second
+const timeout = time.Minute
 
 // fixed are servers that serve as a test says.
 type fixed struct {

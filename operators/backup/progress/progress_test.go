@@ -63,7 +63,7 @@ func TestP12TheOutputOfAPodIsNotTrusted(t *testing.T) {
 		assert.False(t, is, text)
 	}
 	body := ""
-	host, nobody := loopback.Host(t), loopback.Host(t)
+	host, unused := loopback.Host(t), loopback.Host(t)
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(Port)))
 	require.NoError(t, err)
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })}
@@ -77,6 +77,6 @@ func TestP12TheOutputOfAPodIsNotTrusted(t *testing.T) {
 	body = strings.Repeat(" ", maxReport) + `{"percent":12.6}`
 	report, err = c.Ask(t.Context(), host)
 	assert.True(t, err != nil || report == nil)
-	_, err = c.Ask(t.Context(), nobody)
-	require.ErrorContains(t, err, "ask "+nobody+" for progress")
+	_, err = c.Ask(t.Context(), unused)
+	require.ErrorContains(t, err, "ask "+unused+" for progress")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const timeout = 10 * time.Second
+const timeout = time.Minute
 
 // answer waits for the answer to a group's order.
 func answer(t *testing.T, o *statusport.Orders, group types.NamespacedName) statusport.Answer {

@@ -19,7 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-const soon = 10 * time.Second
+const soon = time.Minute
 
 func order(pod types.UID, since time.Time, within time.Duration) logbackup.Order {
 	return logbackup.Order{Instance: "kv-0", StoreID: "1", Pod: pod, Since: since, Host: "here", Within: within}
@@ -121,7 +121,7 @@ func TestKV17WhatAStoreAnswers(t *testing.T) {
 	unreachable := loopback.Host(t)
 	_, err := logbackup.FlushNow(t.Context(), unreachable)
 	require.ErrorContains(t, err, unreachable+":20160")
-	assert.Less(t, time.Since(begin), 5*time.Second, "no store is there")
+	assert.Less(t, time.Since(begin), time.Minute, "no store is there")
 	_, err = logbackup.FlushNow(t.Context(), "::1")
 	require.ErrorContains(t, err, "[::1]:20160", "nor there")
 }

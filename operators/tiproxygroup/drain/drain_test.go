@@ -80,7 +80,7 @@ func TestPX02ClientsThatAreLeftAreCounted(t *testing.T) {
 		if looks++; looks == 2 {
 			cancel()
 		}
-		_, _ = fmt.Fprint(w, clients(3)) // nobody hears the last one
+		_, _ = fmt.Fprint(w, clients(3)) // the last one is not read
 	}))
 	t.Cleanup(server.Close)
 	err := Job{Metrics: server.URL, Within: time.Minute, Poll: time.Millisecond}.Stop(ctx)

@@ -77,7 +77,7 @@ func TestGarbageCollectionDeletesDependents(t *testing.T) {
 
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(dependent), dependent))
-	}, 30*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }
 
 func TestDeletedNamespacesGoAway(t *testing.T) {
@@ -87,7 +87,7 @@ func TestDeletedNamespacesGoAway(t *testing.T) {
 	require.NoError(t, c.Delete(t.Context(), namespace))
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
-	}, 30*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }
 
 func TestClaimsInUseAreProtected(t *testing.T) {
@@ -99,7 +99,7 @@ func TestClaimsInUseAreProtected(t *testing.T) {
 	key := client.ObjectKey{Namespace: namespace, Name: "data"}
 	require.Eventually(t, func() bool {
 		return c.Get(t.Context(), key, claim) == nil && len(claim.Finalizers) > 0
-	}, 30*time.Second, 50*time.Millisecond, "the controller adds its finalizer")
+	}, time.Minute, 50*time.Millisecond, "the controller adds its finalizer")
 
 	require.NoError(t, c.Delete(t.Context(), claim))
 	require.NoError(t, c.Get(t.Context(), key, claim), "the pod still uses it")
@@ -108,7 +108,7 @@ func TestClaimsInUseAreProtected(t *testing.T) {
 	require.NoError(t, c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(c.Get(t.Context(), key, claim))
-	}, 30*time.Second, 50*time.Millisecond, "nothing uses it")
+	}, time.Minute, 50*time.Millisecond, "nothing uses it")
 }
 
 func TestCRDsAreEstablishedAtStart(t *testing.T) {
@@ -146,7 +146,7 @@ func TestUsersMayDoWhatRBACGrantsAndNoMore(t *testing.T) {
 			object := configMap(namespace, "")
 			object.GenerateName = "by-user-"
 			require.Eventually(t, func() bool { return c.Create(t.Context(), object) == nil },
-				10*time.Second, 50*time.Millisecond, "the authorizer learns of a new role by watching")
+				time.Minute, 50*time.Millisecond, "the authorizer learns of a new role by watching")
 			err := c.Delete(t.Context(), object)
 			assert.True(t, apierrors.IsForbidden(err), "got %v", err)
 		})
@@ -204,7 +204,7 @@ func TestNothingIsLeftWhenTheTestProcessIsKilled(t *testing.T) {
 		for name, pid := range pids {
 			assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, name)
 		}
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 }
 
 func notedProcesses(t *testing.T, root string) map[string]int {

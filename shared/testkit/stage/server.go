@@ -64,12 +64,16 @@ func run(m *testing.M, options Options, ready func(*Server)) (code int, err erro
 	// Long enough for building Kubernetes on a slow machine.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
+	log := &Log{}
+	// At once: controller-runtime drops what is logged from half a minute after the start on if no
+	// logger is set by then, and a control plane may take as long on a busy machine.
+	ctrl.SetLogger(zap.New(zap.WriteTo(log)))
 	cp, err := controlplane.Start(ctx, options.Options)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
-	server, err := newServer(cp.Config)
+	server, err := newServer(cp.Config, log)
 	if err != nil {
 		return 0, err
 	}
@@ -85,9 +89,8 @@ func run(m *testing.M, options Options, ready func(*Server)) (code int, err erro
 	return controlplane.RunTests(m), nil
 }
 
-func newServer(config *rest.Config) (*Server, error) {
-	server := &Server{Log: &Log{}, config: config, pds: map[types.NamespacedName]*pdtest.PD{}}
-	ctrl.SetLogger(zap.New(zap.WriteTo(server.Log)))
+func newServer(config *rest.Config, log *Log) (*Server, error) {
+	server := &Server{Log: log, config: config, pds: map[types.NamespacedName]*pdtest.PD{}}
 	scheme, err := operator.NewScheme()
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
 
 // writtenKinds are the kinds that an operator may write, Events aside.
@@ -69,7 +70,7 @@ func (s *Stage) WaitUntilSettled() map[string]string {
 		last := versions
 		versions = s.Versions()
 		return maps.Equal(last, versions)
-	}, Timeout, 60*Tick)
+	}, machine.StretchWait(Timeout), machine.StretchWait(60*Tick)) // a busy operator may pause for longer between two writes
 	return versions
 }
 
