@@ -273,6 +273,29 @@ func TestAClosedServiceSelectsNoPodAndTellsNoAddress(t *testing.T) {
 	assert.Empty(t, workload.Endpoint(g, shut, ports[0], nil))
 }
 
+// A status port takes requests without a login: it is not published outside of Kubernetes, unless
+// the user names it.
+func TestAStatusPortIsPublishedOnRequestOnly(t *testing.T) {
+	g, ports := group(), []workload.Port{{Name: "mysql", Number: 4000}, {Name: "status", Number: 10080}}
+	for _, c := range []struct {
+		of    corev1.ServiceType
+		named []v1alpha1.ServicePort
+		want  []string
+	}{
+		{"", nil, []string{"mysql", "status"}},
+		{corev1.ServiceTypeClusterIP, nil, []string{"mysql", "status"}},
+		{corev1.ServiceTypeLoadBalancer, []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}, []string{"mysql"}},
+		{corev1.ServiceTypeNodePort, nil, []string{"mysql"}},
+		{corev1.ServiceTypeLoadBalancer, []v1alpha1.ServicePort{{Name: "status"}}, []string{"mysql", "status"}},
+	} {
+		var got []string
+		for _, p := range workload.ClientService(g, &v1alpha1.ServiceSpec{Type: c.of, Ports: c.named}, ports).Spec.Ports {
+			got = append(got, p.Name)
+		}
+		assert.Equal(t, c.want, got, "%s %v", c.of, c.named)
+	}
+}
+
 // A load balancer may tell both, of which each leads to it.
 func TestALoadBalancerWithANameAndAnAddressIsToldByItsName(t *testing.T) {
 	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -53,7 +54,7 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 	s.Labels = labels.Merge(spec.Labels, s.Labels)
 	s.Annotations = maps.Clone(spec.Annotations)
 	s.Spec = corev1.ServiceSpec{
-		Type: spec.Type, Selector: Selector(g), Ports: servicePorts(ports, spec.Ports),
+		Type: spec.Type, Selector: Selector(g), Ports: servicePorts(publishedPorts(ports, spec), spec.Ports),
 		LoadBalancerClass: spec.LoadBalancerClass, LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 		ExternalTrafficPolicy: spec.ExternalTrafficPolicy,
 	}
@@ -65,6 +66,22 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 		s.Spec.Type = corev1.ServiceTypeClusterIP
 	}
 	return s
+}
+
+// publishedPorts returns the ports of the Service that clients connect to. One that is reached from
+// outside of Kubernetes has the first, at which clients log in, and those that the user names: a
+// status port takes requests without a login.
+func publishedPorts(ports []Port, spec *v1alpha1.ServiceSpec) []Port {
+	if spec.Type == "" || spec.Type == corev1.ServiceTypeClusterIP {
+		return ports
+	}
+	out := ports[:1:1]
+	for _, p := range ports[1:] {
+		if slices.ContainsFunc(spec.Ports, func(o v1alpha1.ServicePort) bool { return o.Name == p.Name }) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // ServicePortNumber returns the number that a named port has on the Service.

@@ -365,7 +365,6 @@ func TestDB01TheServiceIsShapedByTheUser(t *testing.T) {
 	assert.Equal(t, v1alpha1.ManagedBy, s.Labels[v1alpha1.LabelManagedBy], "the operator's labels win")
 	assert.Equal(t, []corev1.ServicePort{
 		{Name: "mysql", Port: 3306, NodePort: 30000, TargetPort: intstr.FromString("mysql"), Protocol: "TCP"},
-		{Name: "status", Port: 10080, TargetPort: intstr.FromString("status"), Protocol: "TCP"},
 	}, s.Spec.Ports)
 	assert.Equal(t, []string{"10.0.0.0/8"}, s.Spec.LoadBalancerSourceRanges)
 	assert.Equal(t, "x", *s.Spec.LoadBalancerClass)
