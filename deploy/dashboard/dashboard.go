@@ -59,6 +59,7 @@ func Render() ([]byte, error) {
 	if err := yaml.UnmarshalStrict(rows, &all); err != nil {
 		return nil, fmt.Errorf("read panels.yaml: %w", err)
 	}
+	//nolint:staticcheck // Grafana before version 12 reads no other form
 	b := dashboard.NewDashboardBuilder("TiDB clusters").Uid(id).Tags([]string{"tidb", id}).
 		Description("What the operators of tidb-groups say of TiDB clusters, and how these are.").
 		Time("now-3h", "now").Refresh("30s").Tooltip(dashboard.DashboardCursorSyncCrosshair).
