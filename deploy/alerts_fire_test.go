@@ -1,10 +1,17 @@
 package deploy_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	promlabels "github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/index"
+	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,9 +81,7 @@ func TestAlertsFireForTroubleAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := slices.IndexFunc(rules, func(r rule) bool { return r.Alert == c.alert })
 			require.GreaterOrEqual(t, at, 0)
-			expr, err := parser.NewParser(parser.Options{}).ParseExpr(rules[at].Expr)
-			require.NoError(t, err)
-			assert.Len(t, moment{past: c.past, now: c.now}.evaluate(t, expr), c.want)
+			assert.Len(t, moment{past: c.past, now: c.now}.evaluate(t, rules[at].Expr), c.want)
 		})
 	}
 }
@@ -99,74 +104,44 @@ func TestTheMonitorGivesTheOperatorsTheirJob(t *testing.T) {
 	assert.NotZero(t, services)
 }
 
-// moment has what Prometheus knows: the series of now, and those of before.
+// moment has what Prometheus knows: the series of now, and those that ended an hour ago.
 type moment struct{ past, now []sample }
 
-// evaluate evaluates an expression as Prometheus does, as far as alerts need it.
-func (m moment) evaluate(t *testing.T, expr parser.Expr) []sample {
+// evaluate evaluates an expression as Prometheus does.
+func (m moment) evaluate(t *testing.T, expr string) promql.Vector {
 	t.Helper()
-	switch e := expr.(type) {
-	case *parser.ParenExpr:
-		return m.evaluate(t, e.Expr)
-	case *parser.VectorSelector:
-		return selectSeries(e, m.now)
-	case *parser.Call:
-		require.Equal(t, "max_over_time", e.Func.Name)
-		return selectSeries(e.Args[0].(*parser.MatrixSelector).VectorSelector.(*parser.VectorSelector), slices.Concat(m.past, m.now))
-	case *parser.AggregateExpr:
-		require.Equal(t, parser.MAX, int(e.Op))
-		var out []sample
-		for _, one := range m.evaluate(t, e.Expr) {
-			at := slices.IndexFunc(out, func(other sample) bool { return hasLabelsOf(one, other, e.Grouping) })
-			if at < 0 {
-				out = append(out, one)
-			} else {
-				out[at].value = max(out[at].value, one.value)
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	var all []storage.Series
+	for at, samples := range map[time.Time][]sample{now.Add(-time.Hour): m.past, now: m.now} {
+		for n, one := range samples {
+			// Each comes from a pod of its own, as of two replicas.
+			metric := promlabels.NewBuilder(promlabels.FromMap(one.labels)).Set("pod", fmt.Sprint(at.Unix(), "-", n)).Labels()
+			all = append(all, promql.NewStorageSeries(promql.Series{Metric: metric, Floats: []promql.FPoint{{T: at.UnixMilli(), F: one.value}}}))
+		}
+	}
+	data := &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*promlabels.Matcher) storage.SeriesSet {
+		var refs []storage.SeriesRef
+		for n, one := range all {
+			if !slices.ContainsFunc(matchers, func(by *promlabels.Matcher) bool { return !by.Matches(one.Labels().Get(by.Name)) }) {
+				refs = append(refs, storage.SeriesRef(n))
 			}
 		}
-		return out
-	case *parser.BinaryExpr:
-		left := m.evaluate(t, e.LHS)
-		if e.Op == parser.LUNLESS {
-			right := m.evaluate(t, e.RHS)
-			require.True(t, e.VectorMatching.On)
-			return slices.DeleteFunc(left, func(one sample) bool {
-				return slices.ContainsFunc(right, func(other sample) bool { return hasLabelsOf(one, other, e.VectorMatching.MatchingLabels) })
-			})
-		}
-		return slices.DeleteFunc(left, func(one sample) bool { return !isWithin(t, e, one.value) })
-	}
-	require.Failf(t, "not known", "%T", expr)
-	return nil
+		return found{index.NewListPostings(refs), all}
+	}}}
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
+	query, err := engine.NewInstantQuery(t.Context(), data, nil, expr, now)
+	require.NoError(t, err)
+	defer query.Close()
+	vector, err := query.Exec(t.Context()).Vector()
+	require.NoError(t, err)
+	return vector
 }
 
-// isWithin reports whether a value is as an expression asks.
-func isWithin(t *testing.T, e *parser.BinaryExpr, value float64) bool {
-	t.Helper()
-	bound := e.RHS.(*parser.NumberLiteral).Val
-	if e.Op == parser.GTR {
-		return value > bound
-	}
-	require.Equal(t, parser.EQLC, int(e.Op))
-	return value == bound
+// found are the series that a selector matches, by their places among all.
+type found struct {
+	index.Postings
+	all []storage.Series
 }
 
-// selectSeries returns the series that a selector matches.
-func selectSeries(selector *parser.VectorSelector, all []sample) []sample {
-	var out []sample
-	for _, one := range all {
-		matches := true
-		for _, m := range selector.LabelMatchers {
-			matches = matches && m.Matches(one.labels[m.Name])
-		}
-		if matches {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
-// hasLabelsOf reports whether two series have the same values of labels.
-func hasLabelsOf(a, b sample, labels []string) bool {
-	return !slices.ContainsFunc(labels, func(label string) bool { return a.labels[label] != b.labels[label] })
-}
+func (f found) At() storage.Series                { return f.all[f.Postings.At()] }
+func (f found) Warnings() annotations.Annotations { return nil }
