@@ -53,8 +53,12 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 	s := &corev1.Service{ObjectMeta: Meta(g, g.GetName())}
 	s.Labels = labels.Merge(spec.Labels, s.Labels)
 	s.Annotations = maps.Clone(spec.Annotations)
+	kind := cmp.Or(spec.Type, corev1.ServiceTypeClusterIP)
+	if kind != corev1.ServiceTypeClusterIP {
+		ports = publishedPorts(ports, spec.Ports)
+	}
 	s.Spec = corev1.ServiceSpec{
-		Type: spec.Type, Selector: Selector(g), Ports: servicePorts(publishedPorts(ports, spec), spec.Ports),
+		Type: kind, Selector: Selector(g), Ports: servicePorts(ports, spec.Ports),
 		LoadBalancerClass: spec.LoadBalancerClass, LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 		ExternalTrafficPolicy: spec.ExternalTrafficPolicy,
 	}
@@ -62,22 +66,16 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 	if spec.Closed {
 		s.Spec.Selector = labels.Merge(s.Spec.Selector, labels.Set{v1alpha1.LabelClosed: "true"})
 	}
-	if s.Spec.Type == "" {
-		s.Spec.Type = corev1.ServiceTypeClusterIP
-	}
 	return s
 }
 
-// publishedPorts returns the ports of the Service that clients connect to. One that is reached from
-// outside of Kubernetes has the first, at which clients log in, and those that the user names: a
-// status port takes requests without a login.
-func publishedPorts(ports []Port, spec *v1alpha1.ServiceSpec) []Port {
-	if spec.Type == "" || spec.Type == corev1.ServiceTypeClusterIP {
-		return ports
-	}
+// publishedPorts returns the ports of a Service that is reached from outside of Kubernetes: the
+// first, at which clients log in, and those that the user names. A status port takes requests
+// without a login.
+func publishedPorts(ports []Port, named []v1alpha1.ServicePort) []Port {
 	out := ports[:1:1]
 	for _, p := range ports[1:] {
-		if slices.ContainsFunc(spec.Ports, func(o v1alpha1.ServicePort) bool { return o.Name == p.Name }) {
+		if slices.ContainsFunc(named, func(o v1alpha1.ServicePort) bool { return o.Name == p.Name }) {
 			out = append(out, p)
 		}
 	}
