@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -269,7 +270,7 @@ func (b *beside) work(ctx context.Context) error {
 }
 
 // scale gives each TiDBGroup of the target a server more, and takes it away again. An edit
-// reaches that server too: one that came before it may do so later, when machines are slow.
+// reaches that server's pod before: one that came earlier may do so later, when machines are slow.
 func (b *beside) scale(ctx context.Context) error {
 	for _, key := range b.mine() {
 		if key.Kind != v1alpha1.KindTiDBGroup {
@@ -287,11 +288,28 @@ func (b *beside) scale(ctx context.Context) error {
 		if _, err := b.edit(ctx, key); err != nil {
 			return err
 		}
+		if err := b.reachPods(ctx, key); err != nil {
+			return err
+		}
 		if err := b.scaleTo(ctx, key, replicas); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// reachPods waits until all pods of a group have what the last edit of it says.
+func (b *beside) reachPods(ctx context.Context, key objects.Key) error {
+	ctx, cancel := withRunningTimeout(ctx, bound, fmt.Errorf("an edit of the target's %s has not reached its pods within %s", key, bound))
+	defer cancel()
+	return b.target.Await(ctx, func(o objects.Set) error {
+		for _, pod := range o.Names("Pod", key.Name+"-") {
+			if has := o.Get("Pod", pod).GetLabels()[roundLabel]; has != strconv.Itoa(b.round) {
+				return fmt.Errorf("pod %s has %q", pod, has)
+			}
+		}
+		return nil
+	})
 }
 
 func (b *beside) scaleTo(ctx context.Context, key objects.Key, replicas int64) error {
