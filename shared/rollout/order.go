@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -37,17 +38,40 @@ func IsBefore(kind, other string) bool {
 // their specs.
 func RollGate(g v1alpha1.Group, s observation.Snapshot) gate.Result {
 	for _, other := range s.Groups {
-		if !IsBefore(other.GroupKind(), g.GroupKind()) || other.GetDeletionTimestamp() != nil {
+		if other.GetDeletionTimestamp() != nil {
 			continue
 		}
-		status := other.GetGroupStatus()
-		c := gate.FindCurrentCondition(status.Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
-		if c == nil || c.Status != metav1.ConditionTrue && !hasArrived(status, c.Reason) {
+		if isWaitedFor(other, g) || rollsAhead(other, g) {
 			return gate.Result{Message: fmt.Sprintf("%s %s comes first and is not UpToDate: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())}
 		}
 	}
 	return gate.Result{Open: true}
+}
+
+// isWaitedFor reports whether another group comes before a group, and has not arrived at its spec.
+func isWaitedFor(other, g v1alpha1.Group) bool {
+	if !IsBefore(other.GroupKind(), g.GroupKind()) {
+		return false
+	}
+	status := other.GetGroupStatus()
+	c := gate.FindCurrentCondition(status.Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
+	return c == nil || c.Status != metav1.ConditionTrue && !hasArrived(status, c.Reason)
+}
+
+// rollsAhead reports whether another group, of a kind that is upgraded first, has a roll ahead
+// that a group has to wait for. It is not waited for while it waits for the others itself, nor
+// for what is no roll: a new database has no members of it yet.
+func rollsAhead(other, g v1alpha1.Group) bool {
+	first, _ := v1alpha1.LookupComponent(other.GroupKind())
+	own, _ := v1alpha1.LookupComponent(g.GroupKind())
+	status := other.GetGroupStatus()
+	if !first.UpgradedFirst || own.OwnReleases || status.Replicas == 0 || status.CurrentRevision == "" || other.GetComponentSpec().Suspended {
+		return false
+	}
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDependenciesReady)
+	waits := c != nil && c.Status == metav1.ConditionFalse
+	return !waits && (status.ObservedGeneration != other.GetGeneration() || status.CurrentRevision != status.UpdateRevision)
 }
 
 // hasArrived reports whether a group that is not UpToDate has no roll ahead that others

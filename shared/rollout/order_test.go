@@ -64,3 +64,40 @@ func TestAGroupThatHasNotRolledYetIsWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// TiDB's documentation has TiCDC upgraded before the others: an older one does not know the changes
+// of a newer database. It knows older ones.
+func TestGRP04WhatIsUpgradedFirstIsWaitedForWhileItRolls(t *testing.T) {
+	cdc := &v1alpha1.TiCDCGroup{ObjectMeta: metav1.ObjectMeta{Name: "cdc", Namespace: "ns", Generation: 2}}
+	for name, c := range map[string]struct {
+		edit func()
+		open bool
+	}{
+		"one that has arrived":                        {func() {}, true},
+		"one that rolls":                              {func() { cdc.Status.UpdateRevision = "s" }, false},
+		"one that has not seen its spec yet":          {func() { cdc.Generation = 3 }, false},
+		"one that crashes as it was":                  {func() { cdc.Status.ReadyReplicas = 0 }, true},
+		"one that is being created":                   {func() { cdc.Status.CurrentRevision = "" }, true},
+		"one without members":                         {func() { cdc.Status.UpdateRevision, cdc.Status.Replicas = "s", 0 }, true},
+		"one that is suspended":                       {func() { cdc.Status.UpdateRevision, cdc.Spec.Suspended = "s", true }, true},
+		"one that is deleted":                         {func() { cdc.Status.UpdateRevision, cdc.DeletionTimestamp = "s", &metav1.Time{} }, true},
+		"one that waits for the database to be whole": {func() { cdc.Status.UpdateRevision, cdc.Status.Conditions[0].Status = "s", metav1.ConditionFalse }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cdc.Generation, cdc.DeletionTimestamp, cdc.Spec.Suspended = 2, nil, false
+			cdc.Status = v1alpha1.TiCDCGroupStatus{}
+			cdc.Status.ObservedGeneration, cdc.Status.Replicas, cdc.Status.ReadyReplicas, cdc.Status.CurrentRevision, cdc.Status.UpdateRevision = 2, 3, 3, "r", "r"
+			cdc.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDependenciesReady, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+			c.edit()
+			s := observation.Snapshot{Groups: []v1alpha1.Group{cdc}}
+			for _, g := range []v1alpha1.Group{&v1alpha1.PDGroup{}, &v1alpha1.TiFlashGroup{}, &v1alpha1.TiKVGroup{}, &v1alpha1.TiDBGroup{}} {
+				gate := RollGate(g, s)
+				assert.Equal(t, c.open, gate.Open, "%s: %s", g.GroupKind(), gate.Message)
+				assert.True(t, MaySuspend(cdc, observation.Snapshot{Groups: []v1alpha1.Group{g}}).IsAllowed(), "it stops before what it reads from")
+			}
+			for _, g := range []v1alpha1.Group{&v1alpha1.TiProxyGroup{}, &v1alpha1.TiCDCGroup{}} {
+				assert.True(t, RollGate(g, s).Open, g.GroupKind())
+			}
+		})
+	}
+}

@@ -97,8 +97,11 @@ type ComponentInfo struct {
 	// reverse.
 	Rollout int
 	// OwnReleases says that its versions are not those of the cluster. Then it has no place
-	// in the order: it waits for no other group, and none waits for it.
+	// in the order: it waits for no other group, and none waits for it unless it is UpgradedFirst.
 	OwnReleases bool
+	// UpgradedFirst says that all others in the order wait while its members get a new version
+	// or configuration: it knows older versions of them, and not newer ones.
+	UpgradedFirst bool
 	// Stores says that its members are stores of PD, which hold regions.
 	Stores bool
 	// LearnerEngine is how PD's label engine begins at its stores, if these have learners

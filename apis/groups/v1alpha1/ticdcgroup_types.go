@@ -152,7 +152,7 @@ func (l *TiCDCGroupList) Groups() []Group { return groupsOf(l.Items) }
 // ticdcComponent is the component's row of ComponentTable.
 func ticdcComponent() ComponentInfo {
 	return ComponentInfo{
-		Kind: KindTiCDCGroup, Component: ComponentTiCDC, Resource: "ticdcgroups", OwnReleases: true,
+		Kind: KindTiCDCGroup, Component: ComponentTiCDC, Resource: "ticdcgroups", OwnReleases: true, UpgradedFirst: true,
 		Stateless: true, NeedsTiKV: true, StatusPort: PortTiCDC,
 		New:     func() Group { return &TiCDCGroup{} },
 		NewList: func() GroupList { return &TiCDCGroupList{} },

@@ -23,7 +23,8 @@ import (
 
 // act carries a plan out and nothing else. Groups are applied kind after kind in
 // the order of an upgrade: the later kind checks whether those before it have
-// arrived, and must not find them at an older spec. Those that are suspended now
+// arrived, and must not find them at an older spec. Kinds that are upgraded first are changed
+// before all others, and made after PD. Those that are suspended now
 // come first, from the last kind to PD: the kind that stops later checks whether those before
 // it are to stop as well. A group that cannot be applied keeps no other from being,
 // but those after it from another version; without PD, whose name may be another
@@ -34,12 +35,15 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 	for _, kind := range slices.Backward(kinds) {
 		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind.Kind, suspendsGroup))
 	}
+	for _, kind := range kinds {
+		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind.Kind, isAhead))
+	}
 	noPD := false
 	for _, component := range kinds {
 		kind := component.Kind
 		goesOn := worst.Kind == step.KindDone || worst.Kind == step.KindWait
 		o := r.applyKind(ctx, c, p, kind, func(change groupChange) bool {
-			return !suspendsGroup(change) && (goesOn || !upgradesGroup(change)) && (!noPD || change.live != nil)
+			return !isAhead(change) && !suspendsGroup(change) && (goesOn || !upgradesGroup(change)) && (!noPD || change.live != nil)
 		})
 		if kind == v1alpha1.KindPDGroup && o.Kind != step.KindDone && o.Kind != step.KindWait {
 			noPD = slices.ContainsFunc(p.Apply, func(change groupChange) bool { return change.live == nil && change.desired.GroupKind() == kind })
@@ -126,6 +130,13 @@ func (r *Reconciler) tellMade(c *v1alpha1.TidbCluster, changes []groupChange) {
 // suspendsGroup reports whether a change suspends a group that exists.
 func suspendsGroup(change groupChange) bool {
 	return change.live != nil && !change.live.GetComponentSpec().Suspended && change.desired.GetComponentSpec().Suspended
+}
+
+// isAhead reports whether a change is of a group that exists, runs on and is upgraded first: those
+// that wait for it must not find it at an older spec.
+func isAhead(change groupChange) bool {
+	info, _ := v1alpha1.LookupComponent(change.desired.GroupKind())
+	return info.UpgradedFirst && change.live != nil && !change.live.GetComponentSpec().Suspended && !suspendsGroup(change)
 }
 
 // upgradesGroup reports whether a change gives a group that exists another version.

@@ -99,3 +99,40 @@ func TestEveryWayToApplyACluster(t *testing.T) {
 	assert.Equal(t, 81*16, ways)
 	t.Logf("exhaustive: TidbCluster: %d ways to apply its groups: %d states of each of %d kinds × which of them are refused", ways, len(words), len(kinds))
 }
+
+// GRP-04: PD must not find TiCDC's groups at an older spec, and none is made beside another owner's PD.
+func TestWhatIsUpgradedFirstIsChangedBeforePDAndMadeAfterIt(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	apply := func(edit func(live v1alpha1.Group) v1alpha1.Group, refuse ...string) []string {
+		r := &recorder{scheme: scheme, refuse: map[string]bool{}}
+		for _, kind := range refuse {
+			r.refuse[kind] = true
+		}
+		c := stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.TiCDC = make([]v1alpha1.TiCDCEntry, 1) })
+		var p clusterPlan
+		for _, g := range renderGroups(c) {
+			live, _ := g.DeepCopyObject().(v1alpha1.Group)
+			live.SetUID("uid")
+			p.Apply = append(p.Apply, groupChange{desired: g, live: edit(live)})
+		}
+		env := operator.Env{Name: "tidbcluster", Client: r, Live: r, Recorder: events.NewFakeRecorder(100)}
+		(&Reconciler{env}).act(t.Context(), c, p)
+		return r.seen
+	}
+	older := func(live v1alpha1.Group) v1alpha1.Group {
+		live.GetComponentSpec().Version = "v8.5.6"
+		return live
+	}
+	none := func(v1alpha1.Group) v1alpha1.Group { return nil }
+	resumed := func(live v1alpha1.Group) v1alpha1.Group {
+		live.GetComponentSpec().Suspended = true
+		return live
+	}
+	cdc, order := v1alpha1.KindTiCDCGroup, rollout.Order()
+	assert.Equal(t, append([]string{cdc}, order...), apply(older))
+	assert.Equal(t, []string{cdc}, apply(older, cdc), "nothing gets another version after it was refused")
+	assert.Equal(t, append(slices.Clone(order), cdc), apply(none))
+	assert.Equal(t, []string{v1alpha1.KindPDGroup}, apply(none, v1alpha1.KindPDGroup))
+	assert.Equal(t, append(slices.Clone(order), cdc), apply(resumed))
+}
