@@ -27,6 +27,8 @@ const (
 	maxFailures = 5
 	// maxAnswer bounds what is read of the metrics, in bytes.
 	maxAnswer = 16 << 20
+	// unknown is the number of clients before they were counted.
+	unknown = -1
 )
 
 // errNoMetric is the error of a TiProxy that does not count its clients.
@@ -61,26 +63,33 @@ func (j Job) Stop(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.Within)
 	defer cancel()
-	left, failed := 0, 0
+	left, failed := unknown, 0
+	var why error
 	for {
 		now, err := j.count(ctx)
 		switch {
+		case err == nil && now == 0:
+			j.Say.Logf("no client is connected")
+			return nil
+		case err == nil:
+			left, failed = now, 0
 		case ctx.Err() != nil:
+			why = cmp.Or(why, err)
 		case errors.Is(err, errNoMetric):
 			return fmt.Errorf("clients cannot be waited for: %w", err)
-		case err != nil:
+		default:
 			if failed++; failed == maxFailures {
 				return fmt.Errorf("clients cannot be waited for: %w", err)
 			}
-		case now == 0:
-			j.Say.Logf("no client is connected")
-			return nil
-		default:
-			left, failed = now, 0
+			why = err
 		}
-		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
-			return fmt.Errorf("clients have not closed %d connections within %s", left, j.Within)
+		if hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
+			continue
 		}
+		if left == unknown {
+			return fmt.Errorf("how many clients are left is not known, no look succeeded within %s: %w", j.Within, why)
+		}
+		return fmt.Errorf("clients have not closed %d connections within %s", left, j.Within)
 	}
 }
 

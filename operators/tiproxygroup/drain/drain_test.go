@@ -87,6 +87,37 @@ func TestPX02ClientsThatAreLeftAreCounted(t *testing.T) {
 	require.EqualError(t, err, "clients have not closed 3 connections within 1m0s")
 }
 
+// Zero would say that every client had gone.
+func TestPX02ClientsThatWereNeverCountedHaveNoNumber(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter, end func()){
+		"every look fails":      func(w http.ResponseWriter, end func()) { w.WriteHeader(http.StatusBadGateway); end() },
+		"the first is cut off":  func(_ http.ResponseWriter, end func()) { end() },
+		"the second is cut off": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			looks := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if looks++; answer != nil {
+					answer(w, cancel)
+					return
+				}
+				if looks == 2 {
+					cancel()
+				}
+				w.WriteHeader(http.StatusBadGateway)
+			}))
+			t.Cleanup(server.Close)
+			err := Job{Metrics: server.URL, Within: time.Minute, Poll: time.Millisecond}.Stop(ctx)
+			require.ErrorContains(t, err, "how many clients are left is not known, no look succeeded within 1m0s: ")
+			if answer == nil {
+				require.ErrorContains(t, err, "502", "why it failed, and not that the time is over")
+			}
+		})
+	}
+}
+
 func TestPX02WithoutTimeForClientsNoneIsWaitedFor(t *testing.T) {
 	url, looks := proxy(t, clients(3))
 	require.NoError(t, Job{Metrics: url}.Stop(t.Context()))
