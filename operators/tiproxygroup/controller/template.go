@@ -162,9 +162,10 @@ func mountTLS(g *v1alpha1.TiProxyGroup, m *workload.Main) {
 	}
 }
 
-// ownedKeys returns the configuration keys that the operator sets.
+// ownedKeys returns the configuration keys that the operator sets, and that of a range of ports:
+// with one, a newer TiProxy does not listen on the port of proxy.addr.
 func ownedKeys() []string {
-	return []string{"workdir", "api.addr", "proxy.addr", "proxy.advertise-addr", "proxy.pd-addrs", "proxy.graceful-wait-before-shutdown", "proxy.graceful-close-conn-timeout"}
+	return []string{"workdir", "api.addr", "proxy.addr", "proxy.advertise-addr", "proxy.pd-addrs", "proxy.port-range", "proxy.graceful-wait-before-shutdown", "proxy.graceful-close-conn-timeout"}
 }
 
 // times are those that a stop takes, in seconds.

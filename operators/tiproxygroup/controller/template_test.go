@@ -132,10 +132,10 @@ func TestPreferIPv6ListensEverywhere(t *testing.T) {
 
 func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	_, _, problems := buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) {
-		g.Spec.Config = "workdir = \"/x\"\n[proxy]\naddr = \"y\"\nadvertise-addr = \"a\"\npd-addrs = \"z\"\n"
+		g.Spec.Config = "workdir = \"/x\"\n[proxy]\naddr = \"y\"\nadvertise-addr = \"a\"\npd-addrs = \"z\"\nport-range = [7000, 7009]\n"
 	}), "")
-	require.Len(t, problems, 4)
-	for n, key := range []string{"workdir", "proxy.addr", "proxy.advertise-addr", "proxy.pd-addrs"} {
+	require.Len(t, problems, 5)
+	for n, key := range []string{"workdir", "proxy.addr", "proxy.advertise-addr", "proxy.pd-addrs", "proxy.port-range"} {
 		assert.Contains(t, problems[n], key)
 	}
 	_, _, problems = buildTemplate(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "a = " }), "")
