@@ -111,7 +111,8 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	}
 	missing.Mark(p.Instances)
 	p.Outcome = missing.Wake(p.Outcome)
-	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
+	// A server that cannot write its labels to PD says 200, and others never learn of them.
+	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); (pd.Open || pd.Lagging) && g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
 		p.Labels = planLabels(g, s)
 	}
 	p.RootSecret = initialsql.GeneratesRootPassword(g) && len(s.Instances) == 0 && len(p.Instances) > 0

@@ -362,14 +362,16 @@ func TestDB14LabelsAreSetOncePerPodAndAgainAfterItLostThem(t *testing.T) {
 			known(s)
 			s.Nodes["n1"][corev1.LabelTopologyZone] = "b"
 		}, true},
-		"again when the user's labels changed":     {func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels["rack"] = "r2" }, known, true},
-		"not while the server does not serve":      {nil, func(s *snapshot) { zone(s); down(0)(s) }, false},
-		"not while the pod has no address":         {nil, func(s *snapshot) { zone(s); s.Instances[0].Status.PodIP = "" }, false},
-		"not while the Instance is deleted":        {nil, func(s *snapshot) { zone(s); s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, false},
-		"not while the group is paused":            {func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }, zone, false},
-		"not while the group is suspended":         {func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = true }, zone, false},
-		"not when there is no label at all":        {func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels = nil }, func(*snapshot) {}, false},
-		"the user's alone where nodes are unknown": {nil, func(*snapshot) {}, true},
+		"again when the user's labels changed":                                          {func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels["rack"] = "r2" }, known, true},
+		"not while the server does not serve":                                           {nil, func(s *snapshot) { zone(s); down(0)(s) }, false},
+		"not while the pod has no address":                                              {nil, func(s *snapshot) { zone(s); s.Instances[0].Status.PodIP = "" }, false},
+		"not while the Instance is deleted":                                             {nil, func(s *snapshot) { zone(s); s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, false},
+		"not while the group is paused":                                                 {func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }, zone, false},
+		"not while the group is suspended":                                              {func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = true }, zone, false},
+		"not while PD is away: TiDB answers 200, and other servers never learn of them": {nil, func(s *snapshot) { zone(s); s.PDGroup.Status.Conditions = nil }, false},
+		"also while the edit of a PDGroup that is Ready is not processed":               {nil, func(s *snapshot) { zone(s); s.PDGroup.Generation++ }, true},
+		"not when there is no label at all":                                             {func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels = nil }, func(*snapshot) {}, false},
+		"the user's alone where nodes are unknown":                                      {nil, func(*snapshot) {}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := g.DeepCopy()
