@@ -140,7 +140,7 @@ func (r Run) password() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s is not there", r.PasswordOf)
 	}
-	return strings.TrimRight(string(text), "\n"), nil
+	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
 // source reads what is to be run.

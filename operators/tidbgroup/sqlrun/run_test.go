@@ -65,6 +65,16 @@ func TestDB10UsersAreMadeOrGetTheirPasswords(t *testing.T) {
 	assert.Equal(t, `SELECT COUNT(*) FROM mysql.user WHERE User = 'app' AND Host = '%'`, people[0].countStatement("%"))
 }
 
+// Files from Windows end with a carriage return; what else a password ends with is its own.
+func TestDB10APasswordToConnectWithEndsBeforeTheEndOfItsLine(t *testing.T) {
+	for text, want := range map[string]string{"a b": "a b", "a\n": "a", "a\r\n": "a", " a \r\n": " a ", "a\rb\n": "a\rb", "\r\n": ""} {
+		r := Run{Password: filepath.Join(mounted(t, map[string]string{"p": text}), "p")}
+		got, err := r.password()
+		require.NoError(t, err)
+		assert.Equal(t, want, got, "%q", text)
+	}
+}
+
 func TestDB10AMissingServerOrFileIsWaitedForAndNamed(t *testing.T) {
 	file := func(t *testing.T, text string) string {
 		t.Helper()
