@@ -219,7 +219,7 @@ func notReadyOutcome(in planning.Inputs, stops disruption.Result) step.Outcome {
 		if own && (i.Spec.Retire || i.DeletionTimestamp != nil && member.HasMemberFinalizer(i)) || stops.Disrupted[i.Name] == member.Remove || slices.Contains(stops.Deletes, i) {
 			continue
 		}
-		o := member.OutcomeOf(i)
+		o := nameAddressFamily(in.Group, i, member.OutcomeOf(i))
 		if o.Reason == v1alpha1.ReasonWaitingForInstances {
 			if o.After = gate.ProcessingTimeout; in.Snapshot.Overdue[i.UID] {
 				o.After, o.Message = member.WaitDeadline, o.Message+": is it running?"
@@ -238,4 +238,15 @@ func notReadyOutcome(in planning.Inputs, stops disruption.Result) step.Outcome {
 		}
 	}
 	return worst
+}
+
+// nameAddressFamily names the setting without which no kubelet reaches a store by IPv6: by default the
+// status port of stores listens at IPv4 addresses. Go listens at both, and other members start.
+func nameAddressFamily(g v1alpha1.Group, i *v1alpha1.Instance, o step.Outcome) step.Outcome {
+	info, _ := v1alpha1.LookupComponent(g.GroupKind())
+	if o.Reason == v1alpha1.ReasonPodNotReady && info.Stores && strings.Contains(i.Status.PodIP, ":") && !g.GetComponentSpec().PreferIPv6 {
+		edit := origin.OfGroup(g)
+		o.Message = fmt.Sprintf("Instance %s: its pod has the IPv6 address %s, and its status port listens at IPv4 addresses only: set %s to true: %s", i.Name, i.Status.PodIP, edit.SharedField("preferIPv6"), edit.Edit())
+	}
+	return o
 }

@@ -103,6 +103,46 @@ func TestInstancesOfAFormerGroupBlockANewOne(t *testing.T) {
 	}
 }
 
+// P11: in a Kubernetes with IPv6 first, the status port of a store, which the kubelet asks, stays at
+// IPv4 by default. What is written in Go takes both.
+func TestAStoreThatItsKubeletAsksByIPv6NamesTheSetting(t *testing.T) {
+	kv := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns", UID: "u"}}
+	kv.Spec.PDGroup.Name, kv.Spec.Replicas = "pd", ptr.To(int32(1))
+	db := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns", UID: "u"}}
+	db.Spec.PDGroup.Name, db.Spec.Replicas = "pd", ptr.To(int32(1))
+	prefers := kv.DeepCopy()
+	prefers.Spec.PreferIPv6 = true
+	const starts = "the container is not ready yet"
+	for name, c := range map[string]struct {
+		group      v1alpha1.Group
+		ip, reason string
+		want       string
+	}{
+		"a store by IPv6":     {kv, "fd00::5", v1alpha1.ReasonPodNotReady, "Instance kv-0: its pod has the IPv6 address fd00::5, and its status port listens at IPv4 addresses only: set spec.preferIPv6 to true: kubectl -n ns edit tikvgroup kv"},
+		"a store by IPv4":     {kv, "10.0.0.5", v1alpha1.ReasonPodNotReady, "Instance kv-0: " + starts},
+		"without an address":  {kv, "", v1alpha1.ReasonPodNotReady, "Instance kv-0: " + starts},
+		"another reason":      {kv, "fd00::5", v1alpha1.ReasonContainerCrashing, "Instance kv-0: " + starts},
+		"one that prefers it": {prefers, "fd00::5", v1alpha1.ReasonPodNotReady, "Instance kv-0: " + starts},
+		"what is no store":    {db, "fd00::5", v1alpha1.ReasonPodNotReady, "Instance db-0: " + starts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}}
+			target, err := rollout.ResolveTarget(observation.Snapshot{}, r)
+			require.NoError(t, err)
+			i, err := component.NewInstance(c.group, r, target, 0)
+			require.NoError(t, err)
+			i.Status.PodUID, i.Status.PodIP = "p", c.ip
+			i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: c.reason, Message: starts}}
+
+			plan, err := MakePlan(c.group, observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, r)
+
+			require.NoError(t, err)
+			assert.Equal(t, c.reason, plan.Outcome.Reason)
+			assert.Equal(t, c.want, plan.Outcome.Message)
+		})
+	}
+}
+
 // unreporting removes members without a word of how far it is.
 type unreporting struct{ componenttest.Clean }
 
