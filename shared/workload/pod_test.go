@@ -72,6 +72,11 @@ func TestAnOverlayIsMergedByName(t *testing.T) {
 		}},
 		"a field of the pod":         {`{"spec":{"hostNetwork":true}}`, func(t *testing.T, p corev1.PodSpec) { assert.True(t, p.HostNetwork) }},
 		"a field that is taken away": {`{"spec":{"affinity":null}}`, func(t *testing.T, p corev1.PodSpec) { assert.Nil(t, p.Affinity) }},
+		"one field of the default": {`{"spec":{"securityContext":{"fsGroup":7}}}`, func(t *testing.T, p corev1.PodSpec) {
+			assert.EqualValues(t, 7, *p.SecurityContext.FSGroup)
+			assert.True(t, *p.SecurityContext.RunAsNonRoot)
+			assert.NotNil(t, p.SecurityContext.SeccompProfile)
+		}},
 		"a merge directive": {`{"spec":{"securityContext":{"$patch":"replace","runAsUser":7}}}`, func(t *testing.T, p corev1.PodSpec) {
 			assert.EqualValues(t, 7, *p.SecurityContext.RunAsUser)
 			assert.Nil(t, p.SecurityContext.FSGroup)

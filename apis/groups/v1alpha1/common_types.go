@@ -111,7 +111,8 @@ type ComponentSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// SecurityContext of the pods, as in a PodSpec. Checked when it is decoded.
+	// SecurityContext of the pods, as in a PodSpec. Checked when it is decoded. It
+	// replaces the whole default; to change one field of that, use overlay.
 	// Default: non-root user 1000, which also owns the volumes (fsGroup), and
 	// the runtime's default seccomp profile.
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -168,8 +169,8 @@ type ComponentSpec struct {
 	// +optional
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// PreferIPv6 has the members listen on [::] in place of 0.0.0.0: at their IPv6
-	// addresses, and at IPv4 addresses as well where the node allows both. Needed in a
-	// Kubernetes without IPv4. A change restarts the members. Default: false.
+	// addresses, and at IPv4 addresses as well where the node allows both. Needed where
+	// the first address of pods is an IPv6 one. A change restarts the members. Default: false.
 	// +optional
 	PreferIPv6 bool `json:"preferIPv6,omitempty"`
 	// PeerService shapes the headless Service that gives the pods their names.
@@ -458,7 +459,8 @@ type ServiceSpec struct {
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Ports overrides the port or node port of the named ports (PD: client; TiDB and
-	// TiProxy: mysql, status).
+	// TiProxy: mysql, status). A Service of type LoadBalancer or NodePort publishes
+	// status only if it is named here: its requests need no login.
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=map
 	// +listMapKey=name
