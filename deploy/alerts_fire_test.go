@@ -52,9 +52,21 @@ func operator(up float64) sample {
 	return series("up", up, "job", "tidb-groups", "namespace", "tidb-groups-system", "service", "pdgroup-operator-metrics")
 }
 
+// ageOf makes the age of a backup of a kind, of cluster shop.
+func ageOf(metric, kind string, seconds float64) sample {
+	return series(metric, seconds, "kind", kind, "namespace", "shop", "name", "daily", "cluster", "shop")
+}
+
+// suspends says that the PDGroup of a cluster is suspended.
+func suspends(cluster string) sample {
+	return series("tidb_groups_condition", 1, "kind", "PDGroup", "namespace", "shop", "name", cluster+"-pd", "cluster", cluster, "condition", "Ready", "status", "False", "reason", "Suspended")
+}
+
 func TestAlertsFireForTroubleAlone(t *testing.T) {
 	rules := alertRules(t)
 	desired := func(n float64) sample { return ofGroup("tidb_groups_members", n, "state", "desired") }
+	old := ageOf("tidb_groups_last_backup_seconds", "BackupSchedule", 3*86400)
+	behind := ageOf("tidb_groups_log_backup_checkpoint_seconds", "LogBackup", 3*86400)
 	for name, c := range map[string]struct {
 		alert     string
 		past, now []sample
@@ -76,6 +88,12 @@ func TestAlertsFireForTroubleAlone(t *testing.T) {
 		"one of two replicas answers":                     {"TiDBOperatorAbsent", nil, []sample{operator(0), operator(1)}, 0},
 		"an operator of another owner does not answer":    {"TiDBOperatorAbsent", nil, []sample{series("up", 0, "job", "vault-operator-metrics", "namespace", "vault", "service", "vault-operator-metrics")}, 0},
 		"an operator that was away for a moment is back":  {"TiDBOperatorAbsent", []sample{operator(0)}, []sample{operator(1)}, 0},
+		"there is no good backup":                         {"TiDBNoGoodBackup", nil, []sample{old, suspends("other")}, 1},
+		"a suspended cluster has no good backup":          {"TiDBNoGoodBackup", nil, []sample{old, suspends("shop")}, 0},
+		"a cluster that was resumed has none yet":         {"TiDBNoGoodBackup", []sample{suspends("shop")}, []sample{old}, 0},
+		"a log is behind":                                 {"TiDBLogBackupBehind", nil, []sample{behind, suspends("other")}, 1},
+		"a log of a suspended cluster is behind":          {"TiDBLogBackupBehind", nil, []sample{behind, suspends("shop")}, 0},
+		"a log is behind an hour after a cluster resumed": {"TiDBLogBackupBehind", []sample{suspends("shop")}, []sample{behind}, 1},
 		"two replicas of an operator say the same":        {"TiDBNotReady", nil, []sample{says("Ready", "False", "QuorumLost"), says("Ready", "False", "QuorumLost"), desired(3)}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

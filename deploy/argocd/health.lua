@@ -25,9 +25,9 @@ elseif conditions.Paused ~= nil then
 elseif ready.reason == "Suspended" then
   hs.status, hs.message = "Suspended", ready.message
 elseif current.status ~= "True" then
-  -- What a user has paused, or a new operator leaves as it was rendered, waits for the user; all else goes on by itself.
+  -- What a user has paused, a new operator leaves as it was rendered, or a volume cannot become, waits for the user; all else goes on by itself.
   hs.status, hs.message = "Progressing", current.message
-  if current.reason == "UpdateHeld" or current.reason == "NewRendering" then
+  if current.reason == "UpdateHeld" or current.reason == "NewRendering" or current.reason == "VolumeChangePending" then
     hs.status = "Suspended"
   end
 elseif ready.status ~= "True" and ready.reason ~= "NotReady" then

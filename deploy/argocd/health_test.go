@@ -77,6 +77,8 @@ func TestArgoCDUnderstandsEveryState(t *testing.T) {
 		"a user must act":           {conditions.Verdict{Serving: true, Outcome: step.Stall("InvalidSpec", "correct it")}, "Degraded", "correct it"},
 		"a hold":                    {conditions.Verdict{Serving: true, Outcome: wait("UpdateHeld")}, "Suspended", "why"},
 		"an upgraded operator":      {conditions.Verdict{Serving: true, Outcome: wait("NewRendering")}, "Suspended", "why"},
+		"a volume that stays":       {conditions.Verdict{Serving: true, Outcome: wait(v1alpha1.ReasonVolumeChangePending)}, "Suspended", "why"},
+		"members are replaced":      {conditions.Verdict{Serving: true, Outcome: wait(v1alpha1.ReasonReplacementPending)}, "Progressing", "why"},
 		"a pause":                   {conditions.Verdict{Serving: true, Paused: true, Outcome: wait("Restarting")}, "Suspended", "paused: set spec.paused to false to go on"},
 		"a suspension":              {conditions.Verdict{Suspended: true, Outcome: step.Done()}, "Suspended", "suspended: set spec.suspended to false to start it again"},
 	} {

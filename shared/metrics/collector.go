@@ -134,6 +134,7 @@ func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) er
 		return fmt.Errorf("list %s: %w", c.Kind, err)
 	}
 	if err := meta.EachListItem(list, func(o runtime.Object) error {
+		o = c.nameCluster(ctx, o)
 		if object, ok := o.(client.Object); ok {
 			c.collectConditions(ch, object)
 		}
@@ -153,6 +154,27 @@ func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) er
 		return err
 	}
 	return c.collectClaims(ctx, ch)
+}
+
+// nameCluster returns a copy of an object of backups with the label of its cluster, which nothing on it
+// names but the TiDBGroup that it goes through. Other objects stay as they are.
+func (c *collector) nameCluster(ctx context.Context, o runtime.Object) runtime.Object {
+	var through string
+	switch of := o.(type) {
+	case v1alpha1.Run:
+		through = of.GetTiDBGroup()
+	case *v1alpha1.BackupSchedule:
+		through = of.Spec.Template.TiDBGroup.Name
+	default:
+		return o
+	}
+	named, is := o.DeepCopyObject().(client.Object)
+	group := &v1alpha1.TiDBGroup{}
+	if !is || c.Reader.Get(ctx, types.NamespacedName{Namespace: named.GetNamespace(), Name: through}, group) != nil {
+		return o
+	}
+	named.SetLabels(map[string]string{v1alpha1.LabelUmbrella: workload.ClusterOf(group)})
+	return named
 }
 
 // sendGauge gives one series of an object. A label that is no text, as what came to the API server

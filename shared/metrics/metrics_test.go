@@ -255,3 +255,27 @@ func TestBR02MetricsShowTheAgeOfTheLastGoodBackup(t *testing.T) {
 	assert.Contains(t, series, "last_backup_seconds{cluster=,kind=BackupSchedule,name=good,namespace=db} 60")
 	assert.Contains(t, series, "last_backup_seconds{cluster=,kind=BackupSchedule,name=never,namespace=db} 3600", "one that never succeeds is told of too")
 }
+
+// Nothing on a backup's object names its cluster but the TiDBGroup that it goes through.
+func TestMetricsOfBackupsNameTheirCluster(t *testing.T) {
+	group := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "sql", Namespace: "db"}}
+	group.Spec.PDGroup.Name = "basic-pd"
+	of := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "shop-tidb", Namespace: "db", Labels: map[string]string{v1alpha1.LabelUmbrella: "shop"}}}
+	of.Spec.PDGroup.Name = "shop-pd"
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: "db", CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}
+	}
+	daily, lost := &v1alpha1.BackupSchedule{ObjectMeta: meta("daily")}, &v1alpha1.BackupSchedule{ObjectMeta: meta("lost")}
+	daily.Spec.Template.TiDBGroup.Name, lost.Spec.Template.TiDBGroup.Name = "sql", "gone"
+	daily.Status.Conditions = conditions(metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady})
+	c := newCluster(t, v1alpha1.KindBackupSchedule, func() client.ObjectList { return &v1alpha1.BackupScheduleList{} }, group, daily, lost)
+	series := c.series(t)
+	assert.Contains(t, series, "last_backup_seconds{cluster=basic-pd,kind=BackupSchedule,name=daily,namespace=db} 3600")
+	assert.Contains(t, series, "condition{cluster=basic-pd,condition=Ready,kind=BackupSchedule,name=daily,namespace=db,reason=Ready,status=True} 1")
+	assert.Contains(t, series, "last_backup_seconds{cluster=,kind=BackupSchedule,name=lost,namespace=db} 3600")
+
+	log := &v1alpha1.LogBackup{ObjectMeta: meta("log"), Spec: v1alpha1.LogBackupSpec{TiDBGroup: v1alpha1.LocalReference{Name: "shop-tidb"}}}
+	c = newCluster(t, v1alpha1.KindLogBackup, func() client.ObjectList { return &v1alpha1.LogBackupList{} }, of, log)
+	assert.Contains(t, c.series(t), "log_backup_checkpoint_seconds{cluster=shop,kind=LogBackup,name=log,namespace=db} 3600")
+	assert.Empty(t, log.Labels, "what the cache holds is not changed")
+}

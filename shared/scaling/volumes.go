@@ -45,7 +45,8 @@ func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	if hold := rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: s.Instance(first), Verb: member.Remove, Why: why}, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
 		return hold
 	}
-	return wait(fmt.Sprintf("Instance %s will be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
+	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacementPending, fmt.Sprintf(
+		"Instance %s will be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
 }
 
 // OnlineClaims returns the claims of a member with what changes of them without a restart.

@@ -25,8 +25,19 @@ func TestASuspendedGroupDoesNotWaitForAReplacementThatIsPutOff(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonUpdateHeld, VolumeOutcome(g, s, component.Rendering{}).Reason)
 	g.Spec.Suspended = true
 	reason := VolumeOutcome(g, s, component.Rendering{}).Reason
-	assert.Equal(t, v1alpha1.ReasonVolumeChangePending, reason)
+	assert.Equal(t, v1alpha1.ReasonReplacementPending, reason)
 	assert.True(t, rollout.HasStopped(reason))
+}
+
+// P11: what waits for a user has another reason than what goes on by itself.
+func TestAVolumeThatStaysHasAnotherReasonThanOneThatIsReplaced(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("2Gi"), StorageClassName: ptr.To("fast")}}
+	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.WithVolume(0, "slow", "2Gi")}}
+	s.Instances[0].Status.Volumes[0].PersistentVolume = "pv"
+	assert.Equal(t, v1alpha1.ReasonVolumeChangePending, VolumeOutcome(g, s, component.Rendering{}).Reason)
+	g.Spec.VolumeReplacement = v1alpha1.ReplaceVolumes
+	assert.Equal(t, v1alpha1.ReasonReplacementPending, VolumeOutcome(g, s, component.Rendering{}).Reason)
 }
 
 // P11: that no member is replaced is said, with who must act.

@@ -95,7 +95,7 @@ const (
 	// ReasonReplacing: a dead member is being replaced.
 	ReasonReplacing = "Replacing"
 	// ReasonReplacementPending: a member is to be replaced because a user asked for it
-	// by an annotation. Set by the operators of groups.
+	// by an annotation, or by spec.volumeReplacement. Set by the operators of groups.
 	ReasonReplacementPending = "ReplacementPending"
 	// ReasonRebalancing: spec.rebalance has a store added so that another one may leave
 	// a place that has more, or it cannot. Set by the operators of groups of stores.

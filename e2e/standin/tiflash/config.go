@@ -158,6 +158,10 @@ func mergeConfig(doc, proxy map[string]any, release string, getenv func(string) 
 		if key == "path" && len(c.DataDirs) > 0 {
 			break // storage.main.dir wins over path, as in the real one
 		}
+		capacity := strings.TrimSuffix(key, "dir") + "capacity"
+		if list, _ := process.Lookup(doc, capacity).([]any); len(list) > 0 && len(dirs) > 0 && len(list) != len(dirs) {
+			return nil, fmt.Errorf("%s has another length than %s", capacity, key)
+		}
 		c.DataDirs = append(c.DataDirs, dirs...)
 	}
 	if len(c.DataDirs) == 0 {

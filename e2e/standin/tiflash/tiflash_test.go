@@ -91,6 +91,8 @@ func TestParseArgsRefuses(t *testing.T) {
 		"the label engine":                       {main: usual, proxy: "[server]\nlabels = {engine = \"x\"}", want: "label engine"},
 		"no PD":                                  {main: "path = \"/x\"", want: "raft.pd_addr"},
 		"no data directory":                      {main: "[raft]\npd_addr = \"x:1\"", want: "storage.main.dir"},
+		"fewer capacities than directories":      {main: "[storage.main]\ndir = [\"/a\", \"/b\"]\ncapacity = [1]", want: "storage.main.capacity"},
+		"more capacities than directories":       {main: "[storage.main]\ndir = [\"/a\"]\n[storage.latest]\ndir = [\"/a\"]\ncapacity = [1, 1]", want: "storage.latest.capacity"},
 		"no service address":                     {main: usual, want: "flash.service_addr"},
 		"a port that is none":                    {main: usual, after: []string{"--", "--flash.service_addr=x:1", "--status.metrics_port=x"}, want: "metrics_port"},
 		"a proxy address that others can't dial": {main: usual, after: []string{"--", "--flash.proxy.addr=0.0.0.0:1"}, want: "advertise-addr"},

@@ -115,9 +115,21 @@ func renderJob(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port i
 		},
 	}}
 	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
-		BackoffLimit: ptr.To[int32](0), ActiveDeadlineSeconds: ptr.To(timeout + slack),
+		BackoffLimit: ptr.To[int32](0), PodFailurePolicy: failurePolicy(run), ActiveDeadlineSeconds: ptr.To(timeout + slack),
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels), Annotations: workload.JobAnnotations()}, Spec: pod},
 	}}
+}
+
+// failurePolicy has Kubernetes make another pod in place of one that was evicted, or whose node is
+// lost. That is for users alone, which may be set again: statements may have run.
+func failurePolicy(run *v1alpha1.SQLRun) *batchv1.PodFailurePolicy {
+	if run.Users == nil {
+		return nil
+	}
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+		Action:          batchv1.PodFailurePolicyActionIgnore,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+	}}}
 }
 
 // sourceOf returns where the SQL of a run is, and the arguments that say so.

@@ -189,6 +189,18 @@ func TestDB10AJobIsRunOnceAndMayDoNothingElse(t *testing.T) {
 	}
 }
 
+// A pod that is evicted, or whose node is lost, has been refused nothing. Users may be set again, and
+// SQL of other entries may not.
+func TestDB10UsersGetAnotherPodWhenTheirsIsEvicted(t *testing.T) {
+	ignoresDisruptions := &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+		Action:          batchv1.PodFailurePolicyActionIgnore,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+	}}}
+	assert.Equal(t, ignoresDisruptions, renderJob(sample(), new(people()), image, 4000).Spec.PodFailurePolicy)
+	assert.Nil(t, renderJob(sample(), new(grants()), image, 4000).Spec.PodFailurePolicy)
+	assert.Nil(t, renderJob(sample(), new(hidden()), image, 4000).Spec.PodFailurePolicy)
+}
+
 func TestTheNameOfAJobFitsALabelAndTellsRunsApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, group := range []string{"a", strings.Repeat("g", 40)} {

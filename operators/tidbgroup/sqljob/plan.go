@@ -282,8 +282,28 @@ func LacksJob(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) bool {
 	})
 }
 
-// EndOf returns how the pods of a Job ended: the first that says anything.
+// EndOf returns how the pods of a Job ended: the first that says anything. One that Kubernetes
+// replaces counts only if no other says how, and the Job has failed.
 func EndOf(job *batchv1.Job, pods []corev1.Pod) End {
+	if job.Spec.PodFailurePolicy == nil {
+		return readEnd(job, pods)
+	}
+	out := readEnd(job, slices.DeleteFunc(slices.Clone(pods), isDisrupted))
+	if out == (End{}) && workload.JobCondition(job, batchv1.JobFailed) != nil {
+		return readEnd(job, pods)
+	}
+	return out
+}
+
+// isDisrupted reports whether Kubernetes says that it ended a pod: see failurePolicy.
+func isDisrupted(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
+}
+
+// readEnd returns what the first of some pods says that says anything.
+func readEnd(job *batchv1.Job, pods []corev1.Pod) End {
 	out := End{}
 	for i := range pods {
 		pod := &pods[i]

@@ -340,6 +340,31 @@ func TestPodsOfOtherJobsAreIgnored(t *testing.T) {
 	assert.Equal(t, End{}, EndOf(job, nil))
 }
 
+// What an evicted pod says ends no run that gets another pod, whose words count.
+func TestDB10AnEvictedPodOfUsersSaysNothingOfTheirEnd(t *testing.T) {
+	for _, run := range []v1alpha1.SQLRun{people(), grants()} {
+		job := renderJob(sample(), new(run), image, 4000)
+		job.UID = "job"
+		pod := func(message string) corev1.Pod {
+			p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message, ExitCode: 1}}},
+				{Name: "istio-proxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			}
+			return p
+		}
+		evicted, last := pod("it was stopped"), pod("error 1819")
+		evicted.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+		again := run.Users != nil
+		assert.Equal(t, again, EndOf(job, []corev1.Pod{evicted}) == End{}, run.Name)
+		if again {
+			assert.Equal(t, "error 1819", EndOf(job, []corev1.Pod{evicted, last}).Message)
+			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+			assert.Equal(t, "it was stopped", EndOf(job, []corev1.Pod{evicted}).Message, "no other pod came")
+		}
+	}
+}
+
 // A container of a service mesh runs on forever: the Job would be called failed when its time is over,
 // although the statements have run, and a user would run them again.
 func TestDB10ARunEndsWithItsProgramBesideAContainerThatGoesOn(t *testing.T) {

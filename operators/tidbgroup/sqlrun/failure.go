@@ -14,6 +14,14 @@ import (
 const (
 	tooManyConnections = 1040
 	shuttingDown       = 1053
+	tooManyOfTheUser   = 1203
+)
+
+// Numbers of errors by which TiDB says that a statement did not succeed now.
+const (
+	schemaChanged = 8028
+	firstOfStores = 9001 // PD or a store does not answer, is busy, or a region has no leader
+	lastOfStores  = 9011
 )
 
 // errorMeanings are short words for errors whose text must not be printed: it quotes the SQL.
@@ -55,6 +63,14 @@ func describeError(err error, secret bool) string {
 func isRefusal(err error) bool {
 	var answer *mysql.MySQLError
 	return errors.As(err, &answer) && answer.Number != tooManyConnections && answer.Number != shuttingDown
+}
+
+// isTransient reports whether an answer of the server tells of what passes: too many connections of
+// the user, a schema that changes, or stores and PD that do not answer. What may be done twice is
+// tried again.
+func isTransient(err error) bool {
+	var answer *mysql.MySQLError
+	return errors.As(err, &answer) && (answer.Number == tooManyOfTheUser || answer.Number == schemaChanged || answer.Number >= firstOfStores && answer.Number <= lastOfStores)
 }
 
 // oneLine makes a text one line of printable characters.

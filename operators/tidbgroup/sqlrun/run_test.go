@@ -154,3 +154,14 @@ func TestParse(t *testing.T) {
 		assert.ErrorContains(t, err, says)
 	}
 }
+
+// What is done about users may be begun again: stores that are away for a moment, as in a roll, end
+// nothing. A statement that got such an answer may have been carried out.
+func TestDB10UsersWaitForStoresThatAreAway(t *testing.T) {
+	for number, ends := range map[uint16]bool{9001: false, 9002: false, 9003: false, 9005: false, 8028: false, 1203: false, 1045: true, 1396: true, 1819: true} {
+		final := failure("")
+		err := Run{Of: "Secret people"}.userError("key app", fmt.Errorf("exec: %w", &mysql.MySQLError{Number: number}))
+		assert.Equal(t, ends, errors.As(err, &final), number)
+		assert.ErrorContains(t, err, fmt.Sprintf("key app: error %d", number))
+	}
+}

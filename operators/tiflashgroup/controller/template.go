@@ -189,6 +189,7 @@ func renderConfig(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 	if problems = append(problems, more...); len(problems) > 0 {
 		return configuration{}, problems
 	}
+	problems = checkCapacities(g, flash)
 	c := configuration{files: map[string]string{}}
 	operator := map[string]any{
 		"tmp_path":            dataPath(0) + "/tmp",
@@ -261,6 +262,34 @@ func loggerValue(flash tomlconfig.Tree, key string) any {
 		return nil
 	}
 	return table[strings.TrimPrefix(key, "logger.")]
+}
+
+// checkCapacities names the lists of capacities that do not match their directories: TiFlash
+// ends at its start then. It ignores what is no list of whole numbers, and storage.latest
+// without directories.
+func checkCapacities(g *v1alpha1.TiFlashGroup, flash tomlconfig.Tree) (problems []string) {
+	leaves := flash.Leaves()
+	if count := countNumbers(leaves["storage.main.capacity"]); count > 0 && count != len(storageDirs(g)) {
+		problems = append(problems, fmt.Sprintf("spec.config: storage.main.capacity has %d numbers, but there are %d directories of storage.main.dir, one for each data volume (%s): give one number for each, 0 for no limit",
+			count, len(storageDirs(g)), strings.Join(dataPaths(g), ", ")))
+	}
+	dirs, _ := leaves["storage.latest.dir"].([]any)
+	if count := countNumbers(leaves["storage.latest.capacity"]); count > 0 && len(dirs) > 0 && count != len(dirs) {
+		problems = append(problems, fmt.Sprintf("spec.config: storage.latest.capacity has %d numbers, but storage.latest.dir has %d directories: give one number for each, 0 for no limit",
+			count, len(dirs)))
+	}
+	return problems
+}
+
+// countNumbers returns how many whole numbers a list has, 0 if it has anything else.
+func countNumbers(value any) int {
+	list, _ := value.([]any)
+	for _, one := range list {
+		if _, whole := one.(int64); !whole {
+			return 0
+		}
+	}
+	return len(list)
 }
 
 // storageDirs returns where the data lies, one directory on each data volume.

@@ -24,7 +24,7 @@ func sample() *v1alpha1.TiFlashGroup {
 	g.Spec.ComponentSpec = stage.Component("data", "more")
 	g.Spec.PDGroup.Name, g.Spec.Replicas = "basic-pd", ptr.To[int32](2)
 	g.Spec.ImagePullPolicy = corev1.PullIfNotPresent
-	g.Spec.Config = "[logger]\nlevel = \"debug\"\n[storage.main]\ncapacity = [10737418240]\n[profiles.default]\nmax_memory_usage = 0\n"
+	g.Spec.Config = "[logger]\nlevel = \"debug\"\n[storage.main]\ncapacity = [10737418240, 0]\n[profiles.default]\nmax_memory_usage = 0\n"
 	g.Spec.ProxyConfig = "log-level = \"info\"\n[raftstore]\napply-pool-size = 4\n"
 	g.Spec.LogTailer = &v1alpha1.Sidecar{Image: "busybox:1.37.0"}
 	return g
@@ -121,6 +121,7 @@ func TestFL02EveryDataVolumeHoldsData(t *testing.T) {
 	g.Spec.Volumes = append(g.Spec.Volumes,
 		v1alpha1.Volume{Name: "scratch", Mounts: []v1alpha1.VolumeMount{{MountPath: "/scratch"}}},
 		v1alpha1.Volume{Name: "third"})
+	g.Spec.Config = strings.Replace(g.Spec.Config, "[10737418240, 0]", "[10737418240, 0, 0]", 1)
 	template, files, problems := buildTemplate(g)
 	require.Empty(t, problems)
 	tree, err := tomlconfig.Parse("tiflash.toml", files["tiflash.toml"])
@@ -187,10 +188,17 @@ func TestMistakesInTheFilesAreNamed(t *testing.T) {
 		change func(*v1alpha1.TiFlashGroup)
 		part   string
 	}{
-		"tiflash.toml is no TOML":   {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "x = [" }, "spec.config: not valid TOML at line 1"},
-		"proxy.toml is no TOML":     {func(g *v1alpha1.TiFlashGroup) { g.Spec.ProxyConfig = "x = [" }, "spec.proxyConfig: not valid TOML at line 1"},
-		"a log that cannot be read": {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "logger.errorlog = \"/data10/x.log\"" }, `spec.config: logger.errorlog is "/data10/x.log"`},
-		"a log that is no path":     {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "logger.log = 3" }, "spec.config: logger.log is 3"},
+		"tiflash.toml is no TOML":            {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "x = [" }, "spec.config: not valid TOML at line 1"},
+		"proxy.toml is no TOML":              {func(g *v1alpha1.TiFlashGroup) { g.Spec.ProxyConfig = "x = [" }, "spec.proxyConfig: not valid TOML at line 1"},
+		"a log that cannot be read":          {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "logger.errorlog = \"/data10/x.log\"" }, `spec.config: logger.errorlog is "/data10/x.log"`},
+		"a log that is no path":              {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "logger.log = 3" }, "spec.config: logger.log is 3"},
+		"fewer capacities than data volumes": {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "storage.main.capacity = [7]" }, "spec.config: storage.main.capacity has 1 numbers, but there are 2 directories of storage.main.dir, one for each data volume (/data0, /data1)"},
+		"a data volume added, but no capacity of it": {func(g *v1alpha1.TiFlashGroup) {
+			g.Spec.Volumes = append(g.Spec.Volumes, v1alpha1.Volume{Name: "third"})
+		}, "storage.main.capacity has 2 numbers"},
+		"more capacities than directories": {func(g *v1alpha1.TiFlashGroup) {
+			g.Spec.Config = "[storage.latest]\ndir = ['/data1/new']\ncapacity = [7, 7]"
+		}, "spec.config: storage.latest.capacity has 2 numbers, but storage.latest.dir has 1 directories"},
 		"a label that PD would refuse": {func(g *v1alpha1.TiFlashGroup) {
 			g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"rack": "a b"}
 		}, "spec.storeLabels[rack]"},
@@ -202,6 +210,21 @@ func TestMistakesInTheFilesAreNamed(t *testing.T) {
 			require.Len(t, problems, 1)
 			assert.Contains(t, problems[0], c.part)
 		})
+	}
+}
+
+// TiFlash ends at its start if a list of capacities is neither empty nor as long as that of its directories. It
+// ignores one of storage.latest that has no directories, and one that is no list of whole numbers.
+func TestFL02CapacitiesThatTiFlashTakesAreAccepted(t *testing.T) {
+	for _, config := range []string{
+		"storage.main.capacity = []", "storage.main.capacity = [7, 7]", "storage.main.capacity = 7", "storage.main.capacity = ['7']",
+		"storage.latest.capacity = [7]", "storage.latest = {dir = [], capacity = [7]}", "storage.latest = {dir = ['/data1/new'], capacity = [7]}",
+		"storage.latest = {dir = ['/data1/new']}",
+	} {
+		g := sample()
+		g.Spec.Config = config
+		_, _, problems := buildTemplate(g)
+		assert.Empty(t, problems, config)
 	}
 }
 
