@@ -1,6 +1,7 @@
 package pd
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -46,9 +47,8 @@ type View struct {
 	// its key with dots, of the tables in StoredSections; nil unless the client was told
 	// to ask for it.
 	Config map[string]string
-	// MajorityLost says that PD lists a region whose voters on stores that it hears of
-	// are no majority. It is asked for while so many stores are missed that there may
-	// be one, and is as old as the last answer.
+	// MajorityLost says that PD lists a region whose voters on stores that it hears of are no
+	// majority. It is asked for while enough stores are missed, and is as old as that answer.
 	MajorityLost bool
 	// ForceRemoved are the stores, by ID, that PD has removed since regions lost their majority with
 	// them: a user has it remove them by force, and it makes new majorities.
@@ -59,8 +59,7 @@ type View struct {
 
 // Member of PD.
 type Member struct {
-	// Name that the member gave itself; empty until it has started for the
-	// first time.
+	// Name that the member gave itself; empty until it has started once.
 	Name string
 	// ID in decimal.
 	ID string
@@ -85,10 +84,10 @@ type Store struct {
 	// State is PD's word for it: Up, Disconnected, Down or Offline. After a
 	// change of PD's leader every store is Disconnected for some seconds.
 	State string
-	// NotUpSince is since when each answer called it Disconnected or Down, as the process
-	// has seen it; zero while it is neither. PD itself does not say: its new leader knows
-	// of no heartbeat yet, and after an answer that did not come the time begins again.
+	// NotUpSince is since when it is Disconnected or Down, zero while it is neither: see noteNotUp.
 	NotUpSince time.Time
+	// HeartbeatAge is for how long the store has certainly sent PD no heartbeat, by PD's own time.
+	HeartbeatAge time.Duration
 	// Missed says of one that is Offline, as PD calls it either way, that PD has not heard of it for
 	// as long as makes another one Disconnected.
 	Missed bool
@@ -96,14 +95,11 @@ type Store struct {
 	Version string
 	// Labels that PD places replicas by.
 	Labels map[string]string
-	// Started says that the store has sent a heartbeat. A store that has only
-	// registered is Down as well, but it is being prepared and not dead.
+	// Started says that the store has sent a heartbeat. One that has only registered is Down, too.
 	Started bool
-	// Leaders is the number of regions that the store leads.
-	Leaders int
-	// Regions is the number of regions that the store has a peer of. Both
-	// numbers are as old as the store's last heartbeat.
-	Regions int
+	// Leaders and Regions are the numbers of regions that the store leads and has a peer of, by its
+	// last heartbeat.
+	Leaders, Regions int
 	// LowSpace says that less than a fifth of the store's disk was free when PD last
 	// heard of it: PD gives such a store no regions (schedule.low-space-ratio of PD,
 	// 0.8 unless a user changes it). A store with few regions may have less.
@@ -217,14 +213,14 @@ func (v View) Equal(w View) bool {
 		slices.Equal(v.EvictLeader, w.EvictLeader) && v.EvictionsUnknown == w.EvictionsUnknown &&
 		slices.EqualFunc(v.Rules, w.Rules, Rule.Equal) &&
 		maps.Equal(v.Config, w.Config) &&
-		errorText(v.Err) == errorText(w.Err)
+		fmt.Sprint(v.Err) == fmt.Sprint(w.Err)
 }
 
 // Equal reports whether PD says the same of two stores. Leaders and Regions
 // count only if they are Offline.
 func (s Store) Equal(t Store) bool {
 	return s.ID == t.ID && s.Address == t.Address && s.StatusAddress == t.StatusAddress &&
-		s.State == t.State && s.Missed == t.Missed && s.Version == t.Version && s.Started == t.Started &&
+		s.State == t.State && s.NotUpSince.Equal(t.NotUpSince) && s.Missed == t.Missed && s.Version == t.Version && s.Started == t.Started &&
 		maps.Equal(s.Labels, t.Labels) &&
 		(s.State != StateOffline || s.hasSameLoad(t))
 }
@@ -243,23 +239,25 @@ func (s Store) LacksProcess() bool { return s.IsUnreachable() || s.Missed }
 
 func (s Store) hasSameLoad(t Store) bool { return s.Leaders == t.Leaders && s.Regions == t.Regions }
 
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
+// settledAfter is how long answers have called a store not Up before HeartbeatAge counts: a new
+// leader of PD hears of a store that runs within ten seconds.
+const settledAfter = 2 * time.Minute
 
-// noteNotUp notes since when stores are Disconnected or Down, by the answer before and the time
-// of this one.
+// noteNotUp notes since when stores are Disconnected or Down: since the first of the answers
+// without a break that say so, this one coming now, or for as long as PD has had no heartbeat: a poll may have failed.
 func (v *View) noteNotUp(before View, now time.Time) {
 	for n, s := range v.Stores {
 		if !s.IsUnreachable() {
 			continue
 		}
-		v.Stores[n].NotUpSince = now
+		since := now
 		if known, listed := before.Store(s.ID); listed && !known.NotUpSince.IsZero() {
-			v.Stores[n].NotUpSince = known.NotUpSince
+			since = known.NotUpSince
 		}
+		// What changes by seconds is no news.
+		if heard := now.Add(-s.HeartbeatAge); now.Sub(since) >= settledAfter && since.Sub(heard) > time.Minute {
+			since = heard
+		}
+		v.Stores[n].NotUpSince = since
 	}
 }

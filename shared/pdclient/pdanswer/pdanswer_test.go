@@ -106,6 +106,32 @@ func TestAStoreThatIsRemovedIsMissedOnceItSendsNothing(t *testing.T) {
 	}
 }
 
+// A new leader of PD finds a heartbeat stored that may be five minutes older than the last one: what
+// is longer ago is certain. Nothing is of a store that PD never heard.
+func TestTheAgeOfAHeartbeatIsWhatIsCertain(t *testing.T) {
+	newest := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		last time.Time
+		age  time.Duration
+	}{
+		"it was heard of with the others":    {newest, 0},
+		"another leader may have heard more": {newest.Add(-unstored), 0},
+		"no leader can have":                 {newest.Add(-unstored - time.Hour), time.Hour},
+		"it was never heard of":              {time.Unix(0, 0), 0},
+		"an older PD tells nothing":          {time.Time{}, 0},
+	} {
+		answer := Stores{stores: make([]store, 2)}
+		answer.stores[0].Store.ID, answer.stores[0].Store.StateName = 1, pd.StateDown
+		answer.stores[0].Status.LastHeartbeat = c.last
+		answer.stores[1].Store.ID, answer.stores[1].Store.StateName = 2, pd.StateUp
+		answer.stores[1].Status.LastHeartbeat = newest
+		view := pd.View{}
+		AddStores(&view, answer)
+		assert.Equal(t, c.age, view.Stores[0].HeartbeatAge, name)
+		assert.Zero(t, view.Stores[1].HeartbeatAge, name)
+	}
+}
+
 // PD gives no regions to a store with less than a fifth of its disk free, unless it has few
 // and 8 GiB are free, as on a disk that others fill. Of what cannot be read nothing is said, so
 // that no store is taken for full by mistake.

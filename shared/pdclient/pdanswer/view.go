@@ -78,14 +78,16 @@ func AddStores(v *pd.View, answer Stores) {
 		for _, l := range s.Store.Labels {
 			labels[l.Key] = l.Value
 		}
+		age := newest.Sub(s.Status.LastHeartbeat)
 		v.Stores = append(v.Stores, pd.Store{
 			ID: formatID(s.Store.ID), Address: s.Store.Address, StatusAddress: s.Store.StatusAddress,
 			State: s.Store.StateName, Version: s.Store.Version, Labels: labels,
 			// Node state 0 is "preparing". Once it has left it the store was
 			// alive, even if PD has forgotten when it last heard of it.
-			Started: s.Store.NodeState > 0 || s.Store.LastHeartbeat > 0 || s.Status.LastHeartbeat.Unix() > 0,
-			Missed:  s.Store.StateName == pd.StateOffline && newest.Sub(s.Status.LastHeartbeat) >= disconnectedAfter,
-			Leaders: s.Status.Leaders, Regions: s.Status.Regions,
+			Started:      s.Store.NodeState > 0 || s.Store.LastHeartbeat > 0 || s.Status.LastHeartbeat.Unix() > 0,
+			Missed:       s.Store.StateName == pd.StateOffline && age >= disconnectedAfter,
+			HeartbeatAge: certainAge(s.Status.LastHeartbeat, age),
+			Leaders:      s.Status.Leaders, Regions: s.Status.Regions,
 			LowSpace: hasLowSpace(s.Status.Capacity, s.Status.Available, s.Status.Regions),
 		})
 	}
@@ -94,6 +96,19 @@ func AddStores(v *pd.View, answer Stores) {
 // disconnectedAfter is for how long PD has not heard of a store that it calls Disconnected (in PD's
 // sources pkg/core.StoreInfo.IsDisconnected). When it last heard of the others tells its time.
 const disconnectedAfter = 20 * time.Second
+
+// unstored is how long a store may have sent heartbeats after the last one that a new leader of PD
+// finds stored, with some seconds to spare (in PD's sources pkg/core.storePersistInterval).
+const unstored = 5*time.Minute + 30*time.Second
+
+// certainAge returns for how long a store has sent no heartbeat, whichever leader of PD heard it last.
+// Of one that was never heard nothing is said.
+func certainAge(heard time.Time, age time.Duration) time.Duration {
+	if heard.Unix() <= 0 {
+		return 0
+	}
+	return max(age-unstored, 0)
+}
 
 const (
 	// lowSpaceRatio is how full a store's disk may be for PD to give it regions:
