@@ -35,6 +35,23 @@ type runningConfig struct {
 	mu     sync.Mutex
 	level  string
 	refuse string
+	// labels that proxies were given, and how often.
+	labels map[string]string
+	calls  int
+}
+
+func (c *runningConfig) label(_ context.Context, _ string, labels map[string]string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls++
+	c.labels = labels
+	return nil
+}
+
+func (c *runningConfig) labelled() (int, map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls, c.labels
 }
 
 func (c *runningConfig) Show(context.Context, string) (map[string]any, error) {
@@ -74,7 +91,7 @@ func begin(t *testing.T) *world {
 	w := &world{Subject: stage.NewSubject(rig.Stage(t), "basic-tiproxy", func() *v1alpha1.TiProxyGroup { return &v1alpha1.TiProxyGroup{} }), config: &runningConfig{level: "info"}}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
-		return newSteps(ctx, env, w.config).component().Setup(env)
+		return newSteps(ctx, env, w.config, w.config.label).component().Setup(env)
 	}
 	w.Operate(definition, func(f *operator.Flags) { f.Image = ownImage })
 	w.PlayInstances(nil)
