@@ -209,6 +209,9 @@ func TestDB14AProxyIsLabelledOncePerProcess(t *testing.T) {
 		"not while the group is paused": {func(g *v1alpha1.TiProxyGroup, s *snapshot) {
 			g.Spec.Paused, s.Labelled = true, nil
 		}, false},
+		"not while the group is deleted": {func(g *v1alpha1.TiProxyGroup, s *snapshot) {
+			g.DeletionTimestamp, s.Labelled = ptr.To(metav1.NewTime(clock())), nil
+		}, false},
 		"also while PD is away, of which TiProxy asks nothing": {func(_ *v1alpha1.TiProxyGroup, s *snapshot) {
 			s.PDGroup.Status.Conditions, s.Labelled = nil, nil
 		}, true},
