@@ -27,6 +27,7 @@ func besideLayers() []layer {
 		{name: "tomlconfig", pure: true},
 		{name: "revision", uses: []string{"apply", "names", "tomlconfig"}, pure: true},
 		{name: "topology", pure: true},
+		{name: "labelling", uses: []string{"step"}},
 		{name: "turns"},
 		{name: "pd", uses: []string{"cause", "turns"}},
 		{name: "pdclient/pdanswer", uses: []string{"pd"}, pure: true},

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,6 +100,44 @@ func TestKV19StoresAreSpreadAgainWhenTheSpecSaysSo(t *testing.T) {
 	r.AwaitConverged(whole)
 	fullest, emptiest = nodeZones(t, api, r.Namespace(), cluster.Name+"-tikv")
 	assert.Equal(t, []int{2, 2}, []int{fullest, emptiest})
+}
+
+// DB-14, PX-03: a proxy has the zone of its node, whatever configuration it takes while it runs, and
+// again after a restart.
+func TestDB14AProxyHasTheZoneOfItsNode(t *testing.T) {
+	r := rig.New(t, plane, rig.Options{ClusterWide: true, Database: scenario.Database{Speed: 20, Regions: 6}})
+	api, err := client.New(plane.Config, client.Options{})
+	require.NoError(t, err)
+	proxies := &v1alpha1.TiProxyGroup{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	proxies.Spec.ComponentSpec, proxies.Spec.Replicas, proxies.Spec.PDGroup.Name = component(nil), ptr.To(int32(2)), "a"
+	proxies.Spec.Version, proxies.Spec.ConfigUpdate, proxies.Spec.Config = "v1.3.0", v1alpha1.ConfigOnline, "[log]\nlevel = \"info\"\n"
+	proxies.Spec.Shutdown = &v1alpha1.TiProxyShutdown{DelaySeconds: ptr.To(int64(0)), DrainSeconds: ptr.To(int64(0))}
+	r.Start("instance", "pdgroup", "tiproxygroup")
+	r.Apply(pdGroup("a", 1), proxies.DeepCopy())
+	wait := func(level string) {
+		r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTiProxyGroup, Name: "p"})
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			for _, name := range []string{"p-0", "p-1"} {
+				var pod corev1.Pod
+				require.NoError(c, r.Get(&pod, name))
+				var node corev1.Node
+				require.NoError(c, api.Get(t.Context(), client.ObjectKey{Name: pod.Spec.NodeName}, &node))
+				for key, want := range map[string]string{"labels.zone": node.Labels[corev1.LabelTopologyZone], "log.level": level} {
+					has, err := r.Setting(t.Context(), name, key)
+					require.NoError(c, err)
+					assert.NotEmpty(c, want)
+					assert.Equal(c, want, has, "%s of %s", key, name)
+				}
+			}
+		}, rig.Timeout, 50*time.Millisecond)
+	}
+	wait("info")
+	proxies.Spec.Config = "[log]\nlevel = \"warn\"\n"
+	r.Apply(proxies.DeepCopy())
+	wait("warn")
+	proxies.Spec.Version = "v1.3.1"
+	r.Apply(proxies.DeepCopy())
+	wait("warn")
 }
 
 // nodeZones returns how many pods of a group the fullest and the emptiest zone have.

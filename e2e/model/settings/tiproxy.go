@@ -80,10 +80,27 @@ func checkTiProxy(file map[string]any) error {
 			return fmt.Errorf("unrecognized level: %q", text)
 		}
 	}
+	if err := checkLabels(file["labels"]); err != nil {
+		return err
+	}
 	if size, has := c.lookup("proxy.conn-buffer-size"); has {
 		var bytes float64
 		if _, err := fmt.Sscan(fmt.Sprint(size), &bytes); err != nil || bytes != 0 && (bytes < 1<<10 || bytes > 16<<20) {
 			return errors.New("conn-buffer-size must be between 1K and 16M")
+		}
+	}
+	return nil
+}
+
+// checkLabels is what TiProxy checks of labels: they are texts.
+func checkLabels(labels any) error {
+	table, is := labels.(map[string]any)
+	if labels != nil && !is {
+		return errors.New("labels is no table")
+	}
+	for key, value := range table {
+		if _, is := value.(string); !is {
+			return fmt.Errorf("labels.%s is no string", key)
 		}
 	}
 	return nil

@@ -35,6 +35,18 @@ func TestTiProxyTakesAPartOfItsFileOrNothing(t *testing.T) {
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &shown))
 	assert.Equal(t, map[string]any{"log": map[string]any{"level": "warn"}, "proxy": map[string]any{"max-connections": 7.0, "conn-buffer-size": 2048.0}}, shown)
 
+	code, _ = put("[labels]\nzone = 'a'\n")
+	assert.Equal(t, http.StatusOK, code)
+	code, says = put("labels.zone = 7\n")
+	assert.Equal(t, http.StatusInternalServerError, code)
+	assert.Contains(t, says, "labels.zone")
+	code, _ = put("[labels]\nteam = 'x'\n")
+	assert.Equal(t, http.StatusOK, code)
+	for key, want := range map[string]string{"labels.zone": "a", "labels.team": "x"} {
+		has, _ := c.Value(key)
+		assert.Equal(t, want, has, "labels are added one by one")
+	}
+
 	_, err = settings.NewTiProxy(map[string]any{"log": map[string]any{"level": "loud"}})
 	require.ErrorContains(t, err, "unrecognized level")
 }

@@ -8,6 +8,8 @@
 // client's next statement fails. The token is not shown to the other server: what a real TiDB
 // makes of it is tested in e2e/conformance.
 //
+// It has labels, and prefers no server of its zone.
+//
 // It is less than TiProxy in what it knows of a session: the database in use, and no
 // variables, temporary tables or users with passwords. Prepared statements reach the server
 // as text.

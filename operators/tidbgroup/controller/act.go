@@ -49,15 +49,7 @@ func (r *steps) updateServers(ctx context.Context, g *v1alpha1.TiDBGroup, s snap
 		}
 	}
 	outcome := execution.Act(ctx, r.Env, g, s.Snapshot, p.Plan)
-	var work []func() step.Outcome
-	for _, l := range p.Labels {
-		work = append(work, func() step.Outcome {
-			if err := r.servers.Give(httpclient.WithTLS(ctx, r.Credentials.TLSForMembers(g)), l); err != nil {
-				return step.Fail(v1alpha1.ReasonRequestFailed, err)
-			}
-			return step.Done()
-		})
-	}
+	work := r.servers.ListWork(httpclient.WithTLS(ctx, r.Credentials.TLSForMembers(g)), p.Labels)
 	r.recordUpgradeEvents(g, p)
 	r.orders.Owe(client.ObjectKeyFromObject(g), r.findOwedOrder(g, s, p))
 	if p.Registered != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/registry"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/labelling"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/reconciler"
@@ -33,7 +34,7 @@ import (
 // steps are those of the reconcile of a TiDBGroup.
 type steps struct {
 	operator.Env
-	servers   *statusport.Servers
+	servers   *labelling.Members
 	orders    *statusport.Orders
 	members   *settings.Members
 	collector *registry.Collector
@@ -53,14 +54,14 @@ func Definition() operator.Definition {
 
 // statusPorts reach the status ports of servers.
 type statusPorts struct {
-	label  statusport.Set
+	label  labelling.Set
 	tell   statusport.Tell
 	config settings.API
 }
 
 func newSteps(ctx context.Context, env operator.Env, reach statusPorts, timing registry.Timing) *steps {
 	return &steps{
-		Env: env, servers: statusport.New(reach.label), orders: statusport.NewOrders(reach.tell, env.Now),
+		Env: env, servers: labelling.New(reach.label), orders: statusport.NewOrders(reach.tell, env.Now),
 		members: settings.NewMembers(statusport.SettingsTable(), reach.config, settings.RunInBackground(ctx), env.Now).WithTLS(env.Credentials.TLSForMembers), life: ctx,
 		collector: registry.NewCollector(func(pdGroup types.NamespacedName) (registry.PD, error) { return env.PD.Client(pdGroup) }, timing),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
+	"github.com/tidb-groups/tidb-groups/shared/labelling"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
@@ -26,7 +27,7 @@ type snapshot struct {
 	// is what it names, while there is no Instance.
 	BootstrapSQL, SQL string
 	// Labelled is what each running server was last given, by Instance.
-	Labelled map[string]statusport.Labelling
+	Labelled map[string]labelling.Labelling
 	// Answer is the result of the last notification of TiDB about an upgrade.
 	Answer statusport.Answer
 	// Jobs that run spec.sql, and Ends, how the pods of those that have failed or go on ended, by

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/labelling"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
@@ -39,7 +39,7 @@ type groupPlan struct {
 	// Dependencies is the gate that the group stands before.
 	Dependencies gate.Dependencies
 	// Labels to give to running servers.
-	Labels []statusport.Labelling
+	Labels []labelling.Labelling
 	// Upgrade that TiDB is notified of, nil for none; Order is what it is to be notified of
 	// now, nil for nothing.
 	Upgrade *v1alpha1.TiDBUpgrade
@@ -112,7 +112,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	missing.Mark(p.Instances)
 	p.Outcome = missing.Wake(p.Outcome)
 	// A server that cannot write its labels to PD says 200, and others never learn of them.
-	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); (pd.Open || pd.Lagging) && g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
+	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); pd.Open || pd.Lagging {
 		p.Labels = planLabels(g, s)
 	}
 	p.RootSecret = initialsql.GeneratesRootPassword(g) && len(s.Instances) == 0 && len(p.Instances) > 0
@@ -294,27 +294,12 @@ func instanceNames(s snapshot) map[string]bool {
 }
 
 // planLabels finds the running servers that do not have the labels they should.
-func planLabels(g *v1alpha1.TiDBGroup, s snapshot) []statusport.Labelling {
+func planLabels(g *v1alpha1.TiDBGroup, s snapshot) []labelling.Labelling {
 	user := map[string]string{}
 	for k, v := range g.Spec.ServerLabels {
 		user[k] = string(v)
 	}
-	var out []statusport.Labelling
-	for _, i := range s.Instances {
-		ready := gate.FindCurrentCondition(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
-		if ready == nil || ready.Status != "True" || i.Status.PodIP == "" || i.DeletionTimestamp != nil {
-			continue
-		}
-		want := topology.ServerLabels(s.Nodes[i.Status.NodeName], user)
-		next := statusport.Labelling{
-			Group: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}, Instance: i.Name, Host: i.Status.PodIP, Labels: want,
-			Pod: string(i.Status.PodUID), Since: ready.LastTransitionTime.UTC().Format(time.RFC3339),
-		}
-		last := s.Labelled[next.Instance]
-		if len(want) == 0 || last.Pod == next.Pod && last.Since == next.Since && maps.Equal(want, last.Labels) {
-			continue
-		}
-		out = append(out, next)
-	}
-	return out
+	return labelling.FindMissing(g, s.Instances, s.Labelled, func(i *v1alpha1.Instance) map[string]string {
+		return topology.ServerLabels(s.Nodes[i.Status.NodeName], user)
+	})
 }

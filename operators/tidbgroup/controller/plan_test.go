@@ -1,9 +1,7 @@
 package controller
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"testing"
 	"time"
 
@@ -19,9 +17,9 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
-	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/labelling"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
@@ -348,7 +346,7 @@ func TestDB14LabelsAreSetOncePerPodAndAgainAfterItLostThem(t *testing.T) {
 	assert.Equal(t, "10.0.0.1", first[0].Host)
 	known := func(s *snapshot) {
 		zone(s)
-		s.Labelled = map[string]statusport.Labelling{first[0].Instance: first[0]}
+		s.Labelled = map[string]labelling.Labelling{first[0].Instance: first[0]}
 	}
 	for name, c := range map[string]struct {
 		edit   func(*v1alpha1.TiDBGroup)
@@ -382,30 +380,6 @@ func TestDB14LabelsAreSetOncePerPodAndAgainAfterItLostThem(t *testing.T) {
 			assert.Equal(t, c.given, len(mustPlan(t, g, s).Labels) == 1)
 		})
 	}
-}
-
-func TestLabelsAreRememberedOnlyIfTheServerTookThem(t *testing.T) {
-	refuse := errors.New("refused")
-	servers := statusport.New(func(ctx context.Context, host string, _ map[string]string) error {
-		_, bounded := ctx.Deadline()
-		assert.True(t, bounded)
-		if host == "bad" {
-			return refuse
-		}
-		return nil
-	})
-	group, other := types.NamespacedName{Namespace: "ns", Name: "basic"}, types.NamespacedName{Namespace: "ns", Name: "other"}
-	instances := []*v1alpha1.Instance{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}
-	require.ErrorIs(t, servers.Give(t.Context(), statusport.Labelling{Group: group, Instance: "a", Host: "bad"}), refuse)
-	assert.Empty(t, servers.Labels(group, instances))
-	good := statusport.Labelling{Group: group, Instance: "a", Host: "good"}
-	for _, l := range []statusport.Labelling{good, {Group: group, Instance: "gone", Host: "good"}, {Group: other, Instance: "b", Host: "good"}} {
-		require.NoError(t, servers.Give(t.Context(), l))
-	}
-	assert.Equal(t, map[string]statusport.Labelling{"a": good}, servers.Labels(group, instances))
-
-	servers.Forget(group)
-	assert.Empty(t, servers.Labels(group, instances))
 }
 
 func TestEndpoint(t *testing.T) {

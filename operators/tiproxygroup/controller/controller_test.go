@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +36,33 @@ type runningConfig struct {
 	mu     sync.Mutex
 	level  string
 	refuse string
+	// labels that proxies were given, and how often.
+	labels map[string]string
+	calls  int
+	down   error
+}
+
+func (c *runningConfig) label(_ context.Context, _ string, labels map[string]string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down != nil {
+		return c.down
+	}
+	c.calls++
+	c.labels = labels
+	return nil
+}
+
+func (c *runningConfig) refuseLabels(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = err
+}
+
+func (c *runningConfig) labelled() (int, map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls, c.labels
 }
 
 func (c *runningConfig) Show(context.Context, string) (map[string]any, error) {
@@ -74,7 +102,8 @@ func begin(t *testing.T) *world {
 	w := &world{Subject: stage.NewSubject(rig.Stage(t), "basic-tiproxy", func() *v1alpha1.TiProxyGroup { return &v1alpha1.TiProxyGroup{} }), config: &runningConfig{level: "info"}}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
-		return newSteps(ctx, env, w.config).component().Setup(env)
+		env.ClusterScoped = true // it looks at nodes, and at the groups of its namespace alone
+		return newSteps(ctx, env, w.config, w.config.label).component().Setup(env)
 	}
 	w.Operate(definition, func(f *operator.Flags) { f.Image = ownImage })
 	w.PlayInstances(nil)
@@ -137,6 +166,37 @@ func TestPX03ARunningProxyTakesAChangedConfiguration(t *testing.T) {
 	require.Eventually(t, func() bool { return w.config.get() == "warn" }, machine.StretchWait(stage.Timeout), stage.Tick)
 	w.WaitUntilConverged()
 	assert.Equal(t, before, w.Instances()[0].Status.PodUID)
+}
+
+func TestDB14ARunningProxyGetsTheZoneOfItsNode(t *testing.T) {
+	w := begin(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + w.Namespace, Labels: map[string]string{corev1.LabelTopologyZone: "z1"}}}
+	w.Create(node)
+	w.SetNode("basic-tiproxy-0", node.Name)
+	w.Create(w.PDGroup())
+	w.WriteGroupStatus(w.PDGroup(), step.Done())
+	w.create(func(g *v1alpha1.TiProxyGroup) { g.Spec.Replicas = ptr.To[int32](1) })
+	w.WaitUntilConverged()
+	wait := func(zone string) {
+		require.Eventually(t, func() bool { _, l := w.config.labelled(); return l["zone"] == zone }, machine.StretchWait(stage.Timeout), stage.Tick)
+	}
+	wait("z1")
+	calls, _ := w.config.labelled()
+	revision := w.Get().Status.CurrentRevision
+	w.Edit(node, func() { node.Labels[corev1.LabelTopologyZone] = "z2" })
+	wait("z2")
+	again, labels := w.config.labelled()
+	assert.Equal(t, calls+1, again, "once for each change")
+	assert.Equal(t, map[string]string{"zone": "z2"}, labels)
+	assert.Equal(t, revision, w.Get().Status.UpdateRevision, "labels are no new revision")
+
+	w.config.refuseLabels(errors.New("connection refused"))
+	w.Edit(node, func() { node.Labels[corev1.LabelTopologyZone] = "z3" })
+	g := w.WaitForVerdict(stage.Promptly, v1alpha1.ConditionReconciling, "True/RequestFailed")
+	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReconciling), "label the member of Instance "+w.Namespace+"/basic-tiproxy-0: connection refused")
+	w.config.refuseLabels(nil)
+	wait("z3")
+	w.WaitUntilConverged()
 }
 
 func TestTheGroupIsScaledThroughItsScaleSubresource(t *testing.T) {

@@ -3,8 +3,9 @@
 // It reads TiProxyGroups, their Instances, Services, ConfigMaps and ControllerRevisions,
 // the PDGroup that each names, and node labels. It writes Instances, Services, ConfigMaps,
 // ControllerRevisions and a PodDisruptionBudget, the status of TiProxyGroups and, of each
-// Instance's status, the member. Where spec.configUpdate wants it, it asks running proxies
-// what configuration they run with, and gives them what a changed one says.
+// Instance's status, the member. It gives running proxies the zones of their nodes. Where
+// spec.configUpdate wants it, it asks them what configuration they run with, and gives them
+// what a changed one says.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused, DependenciesReady.
 // Conditions needed: Ready of the PDGroup, an Instance's Ready. Events: one for each

@@ -19,6 +19,7 @@ func FuzzATiProxyGroup(f *testing.F) {
 		g.Spec.Config = attempt.Config
 		hostile.Judge(t, v1alpha1.KindTiProxyGroup, func() any {
 			for _, seen := range []observation.Snapshot{{PDGroup: pdGroup(), Image: ownImage, Now: clock()}, {Now: clock()}} {
+				seen := snapshot{Snapshot: seen}
 				p, err := makePlan(g, seen)
 				if err != nil {
 					t.Fatal(err) // it would not come to the status

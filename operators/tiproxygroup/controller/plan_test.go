@@ -7,12 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/labelling"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -63,7 +65,7 @@ func (s *scene) step() groupPlan {
 	seen := s.Snapshot()
 	seen.PDGroup, seen.Image = s.pd, ownImage
 	seen.Groups = append(seen.Groups, s.others...)
-	p, err := makePlan(s.own, seen)
+	p, err := makePlan(s.own, snapshot{Snapshot: seen})
 	require.NoError(s.t, err)
 	s.ExecutePlan(seen, p.Plan)
 	s.Report(seen, p.Plan)
@@ -98,7 +100,7 @@ func TestProxiesWaitForPDAndForNothingElse(t *testing.T) {
 		"one that is":           {pdGroup(), 2, "PDGroup basic-pd is Ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := observation.Snapshot{PDGroup: c.pd, Now: clock()}
+			s := snapshot{Snapshot: observation.Snapshot{PDGroup: c.pd, Now: clock()}}
 			p, err := makePlan(sample(), s)
 			require.NoError(t, err)
 			assert.Len(t, p.Instances, c.count)
@@ -144,6 +146,85 @@ func TestProxiesHaveNoPlaceInTheOrderOfAnUpgrade(t *testing.T) {
 	s.edit(func(g *v1alpha1.TiProxyGroup) { g.Spec.Suspended = true })
 	s.converge()
 	assert.Zero(t, s.CountServing(), "nor do they wait for others to stop")
+}
+
+func TestDB14AProxyHasTheZoneOfItsNodeUnlessItsUserSaysOtherwise(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string
+		node   map[string]string
+		want   map[string]string
+	}{
+		"the zone of its node":                   {"", map[string]string{corev1.LabelTopologyZone: "a"}, map[string]string{"zone": "a"}},
+		"beside other labels of the user":        {"[labels]\nteam = \"x\"\n", map[string]string{corev1.LabelTopologyZone: "a"}, map[string]string{"zone": "a"}},
+		"not where the user has set it":          {"labels.zone = \"x\"\n", map[string]string{corev1.LabelTopologyZone: "a"}, nil},
+		"nor where the user has set it to none":  {"[labels]\nzone = \"\"\n", map[string]string{corev1.LabelTopologyZone: "a"}, nil},
+		"TiProxy reads its tables in any case":   {"[Labels]\nzone = \"x\"\n", map[string]string{corev1.LabelTopologyZone: "a"}, nil},
+		"not while the configuration is no TOML": {"[labels\n", map[string]string{corev1.LabelTopologyZone: "a"}, nil},
+		"not where its node has none":            {"", map[string]string{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := running(t)
+			s.own.Spec.Config = c.config
+			seen := s.seen("basic-tiproxy-0", c.node)
+			p, err := makePlan(s.own, seen)
+			require.NoError(t, err)
+			if c.want == nil {
+				assert.Empty(t, p.Labels)
+				return
+			}
+			require.Len(t, p.Labels, 1)
+			assert.Equal(t, "basic-tiproxy-0", p.Labels[0].Instance)
+			assert.Equal(t, c.want, p.Labels[0].Labels)
+		})
+	}
+}
+
+// seen is a snapshot in which one proxy runs on a node of its own.
+func (s *scene) seen(instance string, node map[string]string) snapshot {
+	seen := snapshot{Snapshot: s.Snapshot()}
+	seen.PDGroup, seen.Image = s.pd, ownImage
+	seen.Nodes = map[string]map[string]string{"own": node}
+	at := slices.IndexFunc(seen.Instances, func(i *v1alpha1.Instance) bool { return i.Name == instance })
+	require.GreaterOrEqual(s.t, at, 0)
+	seen.Instances[at].Status.NodeName = "own"
+	return seen
+}
+
+// A proxy keeps its labels for as long as it runs, whatever else it is given.
+func TestDB14AProxyIsLabelledOncePerProcess(t *testing.T) {
+	s := running(t)
+	seen := s.seen("basic-tiproxy-0", map[string]string{corev1.LabelTopologyZone: "a"})
+	first, err := makePlan(s.own, seen)
+	require.NoError(t, err)
+	require.Len(t, first.Labels, 1)
+	given := map[string]labelling.Labelling{"basic-tiproxy-0": first.Labels[0]}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.TiProxyGroup, *snapshot)
+		again  bool
+	}{
+		"not again while nothing changed":        {func(*v1alpha1.TiProxyGroup, *snapshot) {}, false},
+		"not for other configuration":            {func(g *v1alpha1.TiProxyGroup, _ *snapshot) { g.Spec.Config = "[log]\nlevel = \"warn\"\n" }, false},
+		"again for another pod":                  {func(_ *v1alpha1.TiProxyGroup, s *snapshot) { s.Instances[0].Status.PodUID = "new" }, true},
+		"again when the zone of its node is new": {func(_ *v1alpha1.TiProxyGroup, s *snapshot) { s.Nodes["own"][corev1.LabelTopologyZone] = "b" }, true},
+		"not while the group is paused": {func(g *v1alpha1.TiProxyGroup, s *snapshot) {
+			g.Spec.Paused, s.Labelled = true, nil
+		}, false},
+		"not while the group is deleted": {func(g *v1alpha1.TiProxyGroup, s *snapshot) {
+			g.DeletionTimestamp, s.Labelled = ptr.To(metav1.NewTime(clock())), nil
+		}, false},
+		"also while PD is away, of which TiProxy asks nothing": {func(_ *v1alpha1.TiProxyGroup, s *snapshot) {
+			s.PDGroup.Status.Conditions, s.Labelled = nil, nil
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, now := s.own.DeepCopy(), s.seen("basic-tiproxy-0", map[string]string{corev1.LabelTopologyZone: "a"})
+			now.PDGroup, now.Labelled = s.pd.DeepCopy(), given
+			c.change(g, &now)
+			p, err := makePlan(g, now)
+			require.NoError(t, err)
+			assert.Equal(t, c.again, len(p.Labels) == 1)
+		})
+	}
 }
 
 func TestPX03OnlyItemsThatTiProxyChangesOnlineNeedNoRestart(t *testing.T) {

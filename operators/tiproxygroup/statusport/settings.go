@@ -56,9 +56,28 @@ func (Settings) Take(ctx context.Context, host string, items map[string]string) 
 	for key, text := range items {
 		typed[key] = parseValue(key, text)
 	}
-	body, err := tomlconfig.Render(tomlconfig.Merge(nil, typed))
+	return putConfig(ctx, host, typed)
+}
+
+// PutLabels gives a running proxy labels. It keeps its others, and these until it restarts: a
+// file that it reads again, or items that it takes, leave alone what they do not name.
+func PutLabels(ctx context.Context, host string, labels map[string]string) error {
+	table := map[string]any{}
+	for key, value := range labels {
+		table[key] = value
+	}
+	refusal, err := putConfig(ctx, host, map[string]any{"labels": table})
+	if err == nil && refusal != "" {
+		return fmt.Errorf("put to %s: %s", port.URL(ctx, host, path), refusal)
+	}
+	return err
+}
+
+// putConfig has a running proxy take a part of the file, and returns what it answers if it refuses.
+func putConfig(ctx context.Context, host string, part map[string]any) (refusal string, err error) {
+	body, err := tomlconfig.Render(tomlconfig.Merge(nil, part))
 	if err != nil {
-		return "", fmt.Errorf("write items as TOML: %w", err)
+		return "", fmt.Errorf("write a part of the file as TOML: %w", err)
 	}
 	return port.Put(ctx, host, path, "application/toml", body)
 }

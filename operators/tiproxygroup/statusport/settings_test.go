@@ -54,6 +54,22 @@ require-backend-tls = true
 `, got)
 }
 
+func TestPX03LabelsAreGivenAsAPartOfTheFile(t *testing.T) {
+	var got string
+	host := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		got = r.Method + " " + r.URL.String() + "\n" + string(body)
+	})
+	require.NoError(t, statusport.PutLabels(t.Context(), host, map[string]string{"zone": "a", "example.com/rack": "r1"}))
+	assert.Equal(t, "PUT /api/admin/config/\n[labels]\n'example.com/rack' = 'r1'\nzone = 'a'\n", got)
+}
+
+func TestPX03AProxyThatRefusesLabelsIsAnError(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	require.EqualError(t, statusport.PutLabels(t.Context(), host, map[string]string{"zone": "a"}), "put to http://"+host+":3080/api/admin/config/: 500 Internal Server Error")
+}
+
 func TestPX03TheRefusalOfAProxyIsReported(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
