@@ -57,7 +57,7 @@ func TestAStoreIsNotUpSinceItsLastHeartbeatOnceAnswersHaveSettled(t *testing.T) 
 		next.noteNotUp(last, now)
 		if !c.failed {
 			assert.Equal(t, c.since, now.Sub(next.Stores[0].NotUpSince), n)
-			assert.Equal(t, last.Err == nil && n > 0 && last.Stores[0].NotUpSince.Equal(next.Stores[0].NotUpSince), next.Equal(last), "%d: whoever waits for the time is told", n)
+			assert.Equal(t, last.Err == nil && n > 0 && last.Stores[0].NotUpSince.Equal(next.Stores[0].NotUpSince), next.Equal(last), "%d: who waits for the time is told", n)
 		}
 		last = next
 	}

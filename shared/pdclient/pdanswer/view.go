@@ -98,7 +98,7 @@ func AddStores(v *pd.View, answer Stores) {
 const disconnectedAfter = 20 * time.Second
 
 // unstored is how long a store may have sent heartbeats after the last one that a new leader of PD
-// finds stored, with some seconds to spare (in PD's sources pkg/core.storePersistInterval).
+// finds stored, and some seconds more (in PD's sources pkg/core.storePersistInterval).
 const unstored = 5*time.Minute + 30*time.Second
 
 // certainAge returns for how long a store has sent no heartbeat, whichever leader of PD heard it last.
