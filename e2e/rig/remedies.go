@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/remedy"
@@ -255,14 +257,15 @@ func (r *remedies) run(ctx context.Context, command remedy.Command) error {
 // hasTargets reports whether the objects of a command are there, and the container.
 func (r *remedies) hasTargets(ctx context.Context, command remedy.Command) bool {
 	resource, targets := command.Targets()
+	kind := remedy.Kind(resource)
 	at := slices.Index(command.Words, "-n")
-	if at >= 0 && command.Words[at+1] != r.watcher.namespace {
+	if at < 0 && kind != kindNode || at >= 0 && command.Words[at+1] != r.watcher.namespace {
 		return false
 	}
 	for _, name := range targets {
-		object := r.watcher.get(ctx, Key{Kind: remedy.Kind(resource), Name: name})
+		object := r.find(ctx, Key{Kind: kind, Name: name})
 		if object == nil {
-			return false // or of a kind that is not watched
+			return false
 		}
 		containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "containers")
 		has := func(one any) bool {
@@ -273,12 +276,36 @@ func (r *remedies) hasTargets(ctx context.Context, command remedy.Command) bool 
 			return false // or an init container
 		}
 	}
-	return at >= 0
+	return true
+}
+
+// kindNode is that of the objects without a namespace that messages name.
+const kindNode = "Node"
+
+// find returns an object that a command names, nil if there is none, or if kubectl has to say why not.
+func (r *remedies) find(ctx context.Context, key Key) *unstructured.Unstructured {
+	resource, unwatched := map[string]schema.GroupVersionResource{
+		kindNode:                 corev1.SchemeGroupVersion.WithResource("nodes"),
+		"Secret":                 corev1.SchemeGroupVersion.WithResource("secrets"),
+		v1alpha1.KindCertificate: {Group: "cert-manager.io", Version: "v1", Resource: "certificates"},
+	}[key.Kind]
+	if !unwatched {
+		return r.watcher.get(ctx, key)
+	}
+	client := dynamic.ResourceInterface(r.watcher.client.Resource(resource))
+	if key.Kind != kindNode {
+		client = r.watcher.client.Resource(resource).Namespace(r.watcher.namespace)
+	}
+	object, err := client.Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return object
 }
 
 // mayChange says why a user should not do to an object what a command does.
 func (r *remedies) mayChange(ctx context.Context, command remedy.Command, target Key) error {
-	if target.Kind == "Node" && command.Verb() == "delete" {
+	if target.Kind == kindNode && command.Verb() == "delete" {
 		return r.mayDeleteNode(ctx, target.Name)
 	}
 	if effect := command.Effect(); effect != remedy.Changes && effect != remedy.Edits {

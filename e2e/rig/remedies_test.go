@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -101,7 +102,7 @@ func TestAKnownCommandIsStillChecked(t *testing.T) {
 		g := pdGroup(by, 1)
 		g.Namespace = r.Namespace()
 		require.NoError(t, r.User().Create(t.Context(), g))
-		message := words + ": kubectl -n " + r.Namespace() + " edit pdgroup " + edit
+		message := words + ": kubectl -n " + r.Namespace() + " edit " + edit
 		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInvalidSpec, Message: message, LastTransitionTime: metav1.Now()}}
 		require.NoError(t, r.User().Status().Update(t.Context(), g))
 		return message
@@ -113,12 +114,17 @@ func TestAKnownCommandIsStillChecked(t *testing.T) {
 		return slices.ContainsFunc(r.Watcher.Violations(), func(v string) bool { return strings.Contains(v, words) })
 	}
 
-	right := say("a", "set spec.replicas", "a")
+	right := say("a", "set spec.replicas", "pdgroup a")
 	soon("it is right", func() bool { return slices.Contains(r.Watcher.Tried(), right) })
-	say("b", "reduce spec.replicas", "absent")
+	say("b", "reduce spec.replicas", "pdgroup absent")
 	soon("no such object", func() bool { return wrong(`pdgroups.groups.tidb.dev "absent" not found`) })
-	say("c", "remove spec.replica", "c")
+	say("c", "remove spec.replica", "pdgroup c")
 	soon("no such field", func() bool { return wrong("a PDGroup has no field spec.replica,") })
+	require.NoError(t, r.User().Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "d"}}))
+	known := say("d", "it lacks a key", "secret d")
+	soon("it is right, though nothing watches Secrets", func() bool { return slices.Contains(r.Watcher.Tried(), known) })
+	say("e", "another key is missing", "secret absent")
+	soon("no such Secret", func() bool { return wrong(`secrets "absent" not found`) })
 	assert.False(t, wrong(right))
 }
 
