@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/remedy"
@@ -292,11 +291,11 @@ func (r *remedies) find(ctx context.Context, key Key) *unstructured.Unstructured
 	if !unwatched {
 		return r.watcher.get(ctx, key)
 	}
-	client := dynamic.ResourceInterface(r.watcher.client.Resource(resource))
-	if key.Kind != kindNode {
-		client = r.watcher.client.Resource(resource).Namespace(r.watcher.namespace)
+	namespace := r.watcher.namespace
+	if key.Kind == kindNode {
+		namespace = ""
 	}
-	object, err := client.Get(ctx, key.Name, metav1.GetOptions{})
+	object, err := r.watcher.client.Resource(resource).Namespace(namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil
 	}

@@ -244,7 +244,8 @@ func (s Store) hasSameLoad(t Store) bool { return s.Leaders == t.Leaders && s.Re
 const settledAfter = 2 * time.Minute
 
 // noteNotUp notes since when stores are Disconnected or Down: since the first of the answers
-// without a break that say so, this one coming now, or for as long as PD has had no heartbeat: a poll may have failed.
+// without a break that say so, this one coming now, or for as long as PD has had no heartbeat: a
+// poll may have failed.
 func (v *View) noteNotUp(before View, now time.Time) {
 	for n, s := range v.Stores {
 		if !s.IsUnreachable() {

@@ -69,8 +69,7 @@ func rollsAhead(other, g v1alpha1.Group) bool {
 	if !first.UpgradedFirst || own.OwnReleases || status.Replicas == 0 || status.CurrentRevision == "" || other.GetComponentSpec().Suspended {
 		return false
 	}
-	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDependenciesReady)
-	waits := c != nil && c.Status == metav1.ConditionFalse
+	waits := meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionDependenciesReady)
 	return !waits && (status.ObservedGeneration != other.GetGeneration() || status.CurrentRevision != status.UpdateRevision)
 }
 

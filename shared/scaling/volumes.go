@@ -29,24 +29,23 @@ func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 			}
 		}
 	}
-	wait := func(text string) step.Outcome {
-		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonVolumeChangePending, text)
+	wait := func(reason, text string) step.Outcome {
+		return step.Wait("Instance", member.WaitDeadline, reason, text)
 	}
 	switch {
 	case left == 0:
 		return step.Done()
 	case changed != "":
-		return wait(changed + "; its claim was made with that, and an admission webhook or a user gave it the other, as a new member might get: correct what does, and request replacements of such members (docs/tasks/replace.md), or set the volume back")
+		return wait(v1alpha1.ReasonVolumeChangePending, changed+"; its claim was made with that, and an admission webhook or a user gave it the other, as a new member might get: correct what does, and request replacements of such members (docs/tasks/replace.md), or set the volume back")
 	case !member.ReplacesVolumes(g):
 		edit := origin.OfGroup(g)
-		return wait(fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set %s to Replace to have new members take the place of the old ones: %s", first, why, edit.Field("volumeReplacement"), edit.Edit()))
+		return wait(v1alpha1.ReasonVolumeChangePending, fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set %s to Replace to have new members take the place of the old ones: %s", first, why, edit.Field("volumeReplacement"), edit.Edit()))
 	}
 	// While a group is suspended, do not wait for a postponed replacement.
 	if hold := rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: s.Instance(first), Verb: member.Remove, Why: why}, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
 		return hold
 	}
-	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacementPending, fmt.Sprintf(
-		"Instance %s will be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
+	return wait(v1alpha1.ReasonReplacementPending, fmt.Sprintf("Instance %s will be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
 }
 
 // OnlineClaims returns the claims of a member with what changes of them without a restart.

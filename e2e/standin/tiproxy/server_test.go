@@ -4,12 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,11 +22,7 @@ func TestDB14AProxyKeepsItsLabelsBesideItemsThatItTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config, err := settings.NewTiProxy(map[string]any{"labels": map[string]any{"team": "x"}})
 			require.NoError(t, err)
-			host := loopback.Host(t)
-			listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "3080"))
-			require.NoError(t, err)
-			handler := newHandler(NewProxy(slog.New(slog.DiscardHandler), &fixed{}), config, &atomic.Bool{})
-			server := &httptest.Server{Listener: listener, Config: &http.Server{ReadHeaderTimeout: time.Second, Handler: handler}}
+			server, host := loopback.NewServer(t, 3080, newHandler(NewProxy(slog.New(slog.DiscardHandler), &fixed{}), config, &atomic.Bool{}))
 			ctx := t.Context()
 			if secured {
 				server.StartTLS()
@@ -40,7 +32,6 @@ func TestDB14AProxyKeepsItsLabelsBesideItemsThatItTakes(t *testing.T) {
 			} else {
 				server.Start()
 			}
-			t.Cleanup(server.Close)
 
 			require.NoError(t, statusport.PutLabels(ctx, host, map[string]string{"zone": "a"}))
 			refusal, err := statusport.Settings{}.Take(ctx, host, map[string]string{"log.level": "warn"})

@@ -1,11 +1,8 @@
 package statusport_test
 
 import (
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,15 +14,11 @@ import (
 // PD-10: by its sources a member answers 200 if it has loaded the regions, and 500 if not; one that is
 // still starting 503, and a version that knows no such path 404.
 func TestPD10AMemberSaysWhetherItHasLoadedTheRegions(t *testing.T) {
-	host, _, err := net.SplitHostPort(loopback.Address(t))
-	require.NoError(t, err)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "2379"))
-	require.NoError(t, err)
 	status := http.StatusOK
-	s := &httptest.Server{Listener: l, Config: &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s, host := loopback.NewServer(t, 2379, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, "/pd/api/v2/ready", r.URL.Path)
 		w.WriteHeader(status)
-	})}}
+	}))
 	s.Start()
 	for answer, want := range map[int]string{
 		http.StatusOK: statusport.Loaded, http.StatusInternalServerError: statusport.Loading,
@@ -37,7 +30,7 @@ func TestPD10AMemberSaysWhetherItHasLoadedTheRegions(t *testing.T) {
 		assert.Equal(t, want, state)
 	}
 	s.Close()
-	_, err = statusport.ReadState(t.Context(), host)
+	_, err := statusport.ReadState(t.Context(), host)
 	require.ErrorContains(t, err, "connection refused")
 	assert.True(t, statusport.IsFinal(statusport.Loaded))
 	assert.False(t, statusport.IsFinal(statusport.Loading))

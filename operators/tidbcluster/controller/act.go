@@ -136,7 +136,7 @@ func suspendsGroup(change groupChange) bool {
 // that wait for it must not find it at an older spec.
 func isAhead(change groupChange) bool {
 	info, _ := v1alpha1.LookupComponent(change.desired.GroupKind())
-	return info.UpgradedFirst && change.live != nil && !change.live.GetComponentSpec().Suspended && !suspendsGroup(change)
+	return info.UpgradedFirst && change.live != nil && !change.live.GetComponentSpec().Suspended && !change.desired.GetComponentSpec().Suspended
 }
 
 // upgradesGroup reports whether a change gives a group that exists another version.

@@ -65,12 +65,13 @@ func isRefusal(err error) bool {
 	return errors.As(err, &answer) && answer.Number != tooManyConnections && answer.Number != shuttingDown
 }
 
-// isTransient reports whether an answer of the server tells of what passes: too many connections of
-// the user, a schema that changes, or stores and PD that do not answer. What may be done twice is
-// tried again.
-func isTransient(err error) bool {
+// isFinal reports whether the server has refused what may be done twice. That is tried again after
+// what passes: too many connections of the user, a schema that changes, or stores and PD that do not
+// answer.
+func isFinal(err error) bool {
 	var answer *mysql.MySQLError
-	return errors.As(err, &answer) && (answer.Number == tooManyOfTheUser || answer.Number == schemaChanged || answer.Number >= firstOfStores && answer.Number <= lastOfStores)
+	passes := errors.As(err, &answer) && (answer.Number == tooManyOfTheUser || answer.Number == schemaChanged || answer.Number >= firstOfStores && answer.Number <= lastOfStores)
+	return isRefusal(err) && !passes
 }
 
 // oneLine makes a text one line of printable characters.

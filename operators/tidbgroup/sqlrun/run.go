@@ -100,7 +100,7 @@ func (r Run) attempt(ctx context.Context) (int, error) {
 	defer func() { _ = db.Close() }() // what it says does not matter any more
 	conn, err := db.Conn(ctx)
 	switch {
-	case isRefusal(err) && !isTransient(err):
+	case isFinal(err):
 		return 0, failure("connect as " + r.User + ": " + describeError(err, false))
 	case err != nil:
 		return 0, fmt.Errorf("connect to %s as %s: %s", r.Address, r.User, describeError(err, false))
@@ -209,7 +209,7 @@ func (r Run) applyUsers(ctx context.Context, conn *sql.Conn, users []user) (int,
 
 // userError is what became of a user: for good if the server has refused it.
 func (r Run) userError(what string, err error) error {
-	if isRefusal(err) && !isTransient(err) {
+	if isFinal(err) {
 		return failure(r.Of + ": " + what + ": " + describeError(err, true))
 	}
 	return fmt.Errorf("%s: %s", what, describeError(err, true))

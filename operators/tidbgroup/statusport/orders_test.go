@@ -3,9 +3,7 @@ package statusport_test
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -141,12 +139,8 @@ func TestDB08TheStatusPortIsAskedAsTiDBWantsIt(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(`"It's a duplicated operation and the cluster is already in upgrading state."`))
 	})
-	host := loopback.Host(t)
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "10080"))
-	require.NoError(t, err)
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}}
+	server, host := loopback.NewServer(t, 10080, handler)
 	server.Start()
-	defer server.Close()
 	require.NoError(t, statusport.PostUpgrade(t.Context(), host, statusport.Finish), "what it knows already is no error")
 	assert.Equal(t, "POST /upgrade/finish", path)
 	status = http.StatusBadRequest

@@ -2,9 +2,7 @@ package statusport_test
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -26,10 +24,7 @@ import (
 // only one that is named, also among others that TiDB does not show.
 func TestTiDBIsNotSentItemsThatItSilentlyIgnores(t *testing.T) {
 	form := "none"
-	host := loopback.Host(t)
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "10080"))
-	require.NoError(t, err)
-	server := &httptest.Server{Listener: listener, Config: &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server, host := loopback.NewServer(t, 10080, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			_, err := w.Write([]byte(`{"log": {"level": "debug"}}`))
 			assert.NoError(t, err)
@@ -37,9 +32,8 @@ func TestTiDBIsNotSentItemsThatItSilentlyIgnores(t *testing.T) {
 		}
 		assert.NoError(t, r.ParseForm())
 		form = r.PostForm.Encode()
-	})}}
+	}))
 	server.Start()
-	defer server.Close()
 
 	g, i := &v1alpha1.TiDBGroup{}, &v1alpha1.Instance{}
 	i.Name, i.Generation = "db-0", 1

@@ -5,9 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -134,12 +132,8 @@ func TestFL06TheStatusPortIsAskedAsTiFlashWantsIt(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(said))
 	})
-	host := loopback.Host(t)
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "20292"))
-	require.NoError(t, err)
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}}
+	server, host := loopback.NewServer(t, 20292, handler)
 	server.Start()
-	defer server.Close()
 	state, err := statusport.ReadState(t.Context(), host)
 	require.NoError(t, err)
 	assert.Equal(t, "Ready", state)

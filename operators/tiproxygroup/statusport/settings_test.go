@@ -2,11 +2,8 @@ package statusport_test
 
 import (
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,22 +15,24 @@ import (
 // serve answers on TiProxy's port at an address of its own, which it returns.
 func serve(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
-	host := loopback.Host(t)
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "3080"))
-	require.NoError(t, err)
-	server := &httptest.Server{Listener: listener, Config: &http.Server{ReadHeaderTimeout: time.Second, Handler: answer}}
+	server, host := loopback.NewServer(t, 3080, answer)
 	server.Start()
-	t.Cleanup(server.Close)
 	return host
 }
 
-func TestPX03AProxyIsGivenAPartOfItsFile(t *testing.T) {
-	var got string
-	host := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+// record answers likewise, and notes the last request: its method, its path and its body.
+func record(t *testing.T) (host string, last *string) {
+	t.Helper()
+	last = new(string)
+	return serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
-		got = r.Method + " " + r.URL.String() + "\n" + string(body)
-	})
+		*last = r.Method + " " + r.URL.String() + "\n" + string(body)
+	}), last
+}
+
+func TestPX03AProxyIsGivenAPartOfItsFile(t *testing.T) {
+	host, got := record(t)
 	refusal, err := statusport.Settings{}.Take(t.Context(), host, map[string]string{
 		"log.level": "warn", "proxy.max-connections": "100", "security.require-backend-tls": "true", "log.log-file.max-days": "many",
 	})
@@ -51,18 +50,13 @@ max-connections = 100
 
 [security]
 require-backend-tls = true
-`, got)
+`, *got)
 }
 
 func TestPX03LabelsAreGivenAsAPartOfTheFile(t *testing.T) {
-	var got string
-	host := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		assert.NoError(t, err)
-		got = r.Method + " " + r.URL.String() + "\n" + string(body)
-	})
+	host, got := record(t)
 	require.NoError(t, statusport.PutLabels(t.Context(), host, map[string]string{"zone": "a", "example.com/rack": "r1"}))
-	assert.Equal(t, "PUT /api/admin/config/\n[labels]\n'example.com/rack' = 'r1'\nzone = 'a'\n", got)
+	assert.Equal(t, "PUT /api/admin/config/\n[labels]\n'example.com/rack' = 'r1'\nzone = 'a'\n", *got)
 }
 
 func TestPX03AProxyThatRefusesLabelsIsAnError(t *testing.T) {

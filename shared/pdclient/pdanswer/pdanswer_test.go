@@ -80,6 +80,18 @@ type brokenPipe struct{}
 
 func (brokenPipe) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
+// viewOfTwo is what PD says of a store of a state that it last heard of at a time, beside one that is Up.
+func viewOfTwo(state string, heard, newest time.Time) pd.View {
+	answer := Stores{stores: make([]store, 2)}
+	answer.stores[0].Store.ID, answer.stores[0].Store.StateName = 1, state
+	answer.stores[0].Status.LastHeartbeat = heard
+	answer.stores[1].Store.ID, answer.stores[1].Store.StateName = 2, pd.StateUp
+	answer.stores[1].Status.LastHeartbeat = newest
+	view := pd.View{}
+	AddStores(&view, answer)
+	return view
+}
+
 // A store that is removed is Offline for PD whether it runs or not; when PD last heard of it tells
 // that it does not, by when it heard of the others, whatever time it is there.
 func TestAStoreThatIsRemovedIsMissedOnceItSendsNothing(t *testing.T) {
@@ -94,13 +106,7 @@ func TestAStoreThatIsRemovedIsMissedOnceItSendsNothing(t *testing.T) {
 		"it is overdue":                   {pd.StateOffline, 20 * time.Second, true},
 		"PD says so itself":               {pd.StateDisconnected, 20 * time.Second, false},
 	} {
-		answer := Stores{stores: make([]store, 2)}
-		answer.stores[0].Store.ID, answer.stores[0].Store.StateName = 1, c.state
-		answer.stores[0].Status.LastHeartbeat = newest.Add(-c.ago)
-		answer.stores[1].Store.ID, answer.stores[1].Store.StateName = 2, pd.StateUp
-		answer.stores[1].Status.LastHeartbeat = newest
-		view := pd.View{}
-		AddStores(&view, answer)
+		view := viewOfTwo(c.state, newest.Add(-c.ago), newest)
 		assert.Equal(t, c.missed, view.Stores[0].Missed, name)
 		assert.False(t, view.Stores[1].Missed, name)
 	}
@@ -120,13 +126,7 @@ func TestTheAgeOfAHeartbeatIsWhatIsCertain(t *testing.T) {
 		"it was never heard of":              {time.Unix(0, 0), 0},
 		"an older PD tells nothing":          {time.Time{}, 0},
 	} {
-		answer := Stores{stores: make([]store, 2)}
-		answer.stores[0].Store.ID, answer.stores[0].Store.StateName = 1, pd.StateDown
-		answer.stores[0].Status.LastHeartbeat = c.last
-		answer.stores[1].Store.ID, answer.stores[1].Store.StateName = 2, pd.StateUp
-		answer.stores[1].Status.LastHeartbeat = newest
-		view := pd.View{}
-		AddStores(&view, answer)
+		view := viewOfTwo(pd.StateDown, c.last, newest)
 		assert.Equal(t, c.age, view.Stores[0].HeartbeatAge, name)
 		assert.Zero(t, view.Stores[1].HeartbeatAge, name)
 	}

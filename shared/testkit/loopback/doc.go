@@ -1,4 +1,4 @@
-// Package loopback gives tests addresses to listen on that are theirs alone.
+// Package loopback gives tests addresses to listen on, and servers, that are theirs alone.
 //
 // In goes a test; out comes an IP address of its own out of 127.224.0.0 to 127.254.255.255,
 // where every port is free, and stays free while it is closed for a while. A port that was free

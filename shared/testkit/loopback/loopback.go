@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 const (
@@ -45,6 +48,20 @@ func Host(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return host
+}
+
+// NewServer returns an HTTP server at a port of a host that nothing else uses, and the host. The test
+// starts it, with TLS or without; it is closed with the test.
+func NewServer(t testing.TB, port int, handler http.Handler) (server *httptest.Server, host string) {
+	t.Helper()
+	host = Host(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = &httptest.Server{Listener: listener, Config: &http.Server{ReadHeaderTimeout: time.Second, Handler: handler}}
+	t.Cleanup(server.Close)
+	return server, host
 }
 
 // Address returns host:port of a host that nothing else uses.
