@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +162,22 @@ func TestAStoreThatIsWellIsNotDeadHoweverSoonOneIs(t *testing.T) {
 		assert.Equal(t, policy == v1alpha1.AddOnFailover, tikv(g, s).ExtraMembers() == 1)
 		assert.Equal(t, policy == v1alpha1.ReplaceOnFailover, tikv(g, s).ReasonDead(s.Instances[0]).IsGiven())
 		assert.False(t, tikv(g, s).ReasonDead(s.Instances[1]).IsGiven())
+	}
+}
+
+// KV-22: PD cannot move a region that has lost its majority, and a store that returns brings it
+// back as it was.
+func TestKV22NoStoreIsReplacedWhileRegionsLackTheirMajority(t *testing.T) {
+	for _, leads := range []bool{true, false} {
+		g, s := world()
+		g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.ReplaceOnFailover}
+		countLostMembers(&s, 0, time.Hour)
+		s.PD.MajorityLost = true
+		kind := tikv(g, s)
+		kind.HasLeaders = leads
+		assert.Equal(t, !leads, kind.ReasonDead(s.Instances[0]).IsGiven())
+		text := kind.ReportFailover(step.Done()).Message
+		assert.Equal(t, leads, strings.HasSuffix(text, "nothing is replaced, because regions have lost their majority with the stores that are down: bring them back"), text)
 	}
 }
 
