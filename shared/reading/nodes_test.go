@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -88,6 +89,10 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 			}}
 		}
 	}
+	amongThree := func(p *corev1.PodSpec) {
+		evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule)(p)
+		p.TopologySpreadConstraints[0].MinDomains = ptr.To(int32(3))
+	}
 	// Members are on n1, which is cordoned, n2 and n3.
 	three := []corev1.Node{node("n1", "a", cordoned), node("n2", "b"), node("n3", "c")}
 	for name, c := range map[string]struct {
@@ -110,6 +115,8 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 		"members must be spread over zones":            {three, evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), false},
 		"… and its zone has another node":              {append(three[:3:3], node("n4", "a")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
 		"… and an empty zone has one":                  {append(three[:3:3], node("n4", "d")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
+		"… of which there are fewer than must be":      {[]corev1.Node{three[0], node("n2", "a"), node("n3", "b"), node("n4", "b")}, amongThree, false},
+		"… of which there are as many as must be":      {append(three[:3:3], node("n4", "a")), amongThree, true},
 		"members should be spread over zones":          {three, evenly(corev1.LabelTopologyZone, corev1.ScheduleAnyway), true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/utils/ptr"
 )
 
 // Fit tells on which nodes pods of a template may start. How much room there is it does not know.
@@ -92,7 +93,11 @@ func (f Fit) boundsEven(all []corev1.Node, fellows []string) []bound {
 		}
 		even := bound{key: c.TopologyKey, count: countFellows(c.TopologyKey, asked, fellows), everywhere: true}
 		if len(even.count) > 0 {
-			even.most = c.MaxSkew - 1 + slices.Min(slices.Collect(maps.Values(even.count)))
+			even.most = c.MaxSkew - 1
+			// With fewer places than there must be, the scheduler takes the emptiest for one without a pod.
+			if len(even.count) >= int(ptr.Deref(c.MinDomains, 1)) {
+				even.most += slices.Min(slices.Collect(maps.Values(even.count)))
+			}
 		}
 		out = append(out, even)
 	}
