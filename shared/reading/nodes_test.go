@@ -141,6 +141,32 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 	}
 }
 
+// A cluster may have several groups of TiKV, no two members of which are to share a node.
+func TestACordonedNodeIsNotLeftForOneWithAMemberOfAnotherGroup(t *testing.T) {
+	member := func(name, group, node string) *v1alpha1.Instance {
+		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "store", "group": group}}}
+		template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "store"}}},
+		}}}
+		raw, err := json.Marshal(template)
+		require.NoError(t, err)
+		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.InstanceStatus{NodeName: node}}
+		i.Spec.PodTemplate, i.Spec.Group.Name = runtime.RawExtension{Raw: raw}, group
+		return i
+	}
+	node := func(name string, cordoned bool) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}, Spec: corev1.NodeSpec{Unschedulable: cordoned}}
+	}
+	for other, moves := range map[string]bool{"n2": false, "n1": true, "": true} {
+		s := observation.Snapshot{Instances: []*v1alpha1.Instance{member("hot-0", "hot", "n1")}, Siblings: []*v1alpha1.Instance{member("cold-0", "cold", other)}}
+		scheme, err := operator.NewScheme()
+		require.NoError(t, err)
+		nodes := fake.NewClientBuilder().WithScheme(scheme).WithLists(&corev1.NodeList{Items: []corev1.Node{node("n1", true), node("n2", false)}}).Build()
+		require.NoError(t, observeNodes(t.Context(), nodes, &s))
+		assert.Equal(t, moves, s.Cordoned["n1"], "the other one is on %q", other)
+	}
+}
+
 // Disks of most clouds can be used in their zone alone. With a node in each of three zones a member that
 // left its own would wait for it, and hold the Lease meanwhile.
 func TestACordonedNodeIsLeftForOneThatCanUseTheVolumes(t *testing.T) {
