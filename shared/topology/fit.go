@@ -93,7 +93,7 @@ func (f Fit) boundsEven(all []corev1.Node, fellows []Fellow) []bound {
 	})
 	var out []bound
 	for _, c := range f.template.Spec.TopologySpreadConstraints {
-		if c.WhenUnsatisfiable != corev1.DoNotSchedule || !selects(c.LabelSelector, f.template.Labels) {
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule || !selectsLabels(c.LabelSelector, f.template.Labels) {
 			continue
 		}
 		even := bound{key: c.TopologyKey, count: countFellows(c.TopologyKey, asked, selectFellows(c.LabelSelector, fellows)), everywhere: true}
@@ -129,11 +129,11 @@ func countFellows(key string, nodes []corev1.Node, fellows []Fellow) map[string]
 
 // selectFellows returns the fellows that a selector means.
 func selectFellows(selector *metav1.LabelSelector, fellows []Fellow) []Fellow {
-	return slices.DeleteFunc(slices.Clone(fellows), func(f Fellow) bool { return !selects(selector, f.Labels) })
+	return slices.DeleteFunc(slices.Clone(fellows), func(f Fellow) bool { return !selectsLabels(selector, f.Labels) })
 }
 
-// selects reports whether a selector means pods of some labels.
-func selects(selector *metav1.LabelSelector, of map[string]string) bool {
+// selectsLabels reports whether a selector means pods of some labels.
+func selectsLabels(selector *metav1.LabelSelector, of map[string]string) bool {
 	means, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && means.Matches(labels.Set(of))
 }

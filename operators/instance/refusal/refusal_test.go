@@ -50,7 +50,7 @@ func TestAClaimWhoseStorageClassIsGoneDoesNotGrow(t *testing.T) {
 		says  string
 	}{
 		"it is there":               {ptr.To("fast"), there, "set allowVolumeExpansion: true on its StorageClass"},
-		"it is gone":                {ptr.To("gone"), there, "its StorageClass gone does not exist: create it, with allowVolumeExpansion: true"},
+		"it is gone":                {ptr.To("gone"), there, "because its StorageClass gone does not exist: create it, with allowVolumeExpansion: true, if its driver can; there are: kubectl get storageclass; or set storage back in"},
 		"it has none":               {ptr.To(""), there, "set allowVolumeExpansion: true on its StorageClass"},
 		"they may not be looked at": {ptr.To("gone"), nil, "set allowVolumeExpansion: true on its StorageClass"},
 	} {
