@@ -149,7 +149,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		want.SetResourceVersion(version)
 	}
 	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
-		if isUIDConflict(err) {
+		if IsUIDConflict(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 		}
 		return Unchanged, fmt.Errorf("apply %s %s: %w", want.GetKind(), want.GetName(), err)
@@ -192,9 +192,9 @@ func keepField(want, have map[string]any, field []string) error {
 	return unstructured.SetNestedField(want, value, field...)
 }
 
-// isUIDConflict reports whether a write was refused because the object has another
+// IsUIDConflict reports whether a write was refused because the object has another
 // UID by now, which the API server calls invalid.
-func isUIDConflict(err error) bool {
+func IsUIDConflict(err error) bool {
 	_, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	var status apierrors.APIStatus
 	if !ok || !errors.As(err, &status) {

@@ -53,18 +53,27 @@ func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot) bool 
 		if i.Status.NodeName != node {
 			return false
 		}
-		template := &corev1.PodTemplateSpec{}
-		if err := json.Unmarshal(i.Spec.PodTemplate.Raw, template); err != nil {
+		template, err := decodeTemplate(i)
+		if err != nil {
 			return true
 		}
-		var fellows []string
-		for _, other := range s.Instances {
-			if other != i {
-				fellows = append(fellows, other.Status.NodeName)
+		var fellows []topology.Fellow
+		for _, other := range s.WithSiblings() {
+			if other == i || other.Status.NodeName == "" {
+				continue
+			}
+			if of, err := decodeTemplate(other); err == nil {
+				fellows = append(fellows, topology.Fellow{Node: other.Status.NodeName, Labels: of.Labels})
 			}
 		}
 		return !topology.NewFit(template).TakesBeside(selectUsableNodes(s.SchedulableNodes, i.Status.Volumes), all, fellows)
 	})
+}
+
+// decodeTemplate returns the pod template of an Instance.
+func decodeTemplate(i *v1alpha1.Instance) (*corev1.PodTemplateSpec, error) {
+	out := &corev1.PodTemplateSpec{}
+	return out, json.Unmarshal(i.Spec.PodTemplate.Raw, out)
 }
 
 // selectUsableNodes returns those of some nodes on which all of the volumes can be used.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -88,6 +89,10 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 			}}
 		}
 	}
+	amongThree := func(p *corev1.PodSpec) {
+		evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule)(p)
+		p.TopologySpreadConstraints[0].MinDomains = ptr.To(int32(3))
+	}
 	// Members are on n1, which is cordoned, n2 and n3.
 	three := []corev1.Node{node("n1", "a", cordoned), node("n2", "b"), node("n3", "c")}
 	for name, c := range map[string]struct {
@@ -110,6 +115,8 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 		"members must be spread over zones":            {three, evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), false},
 		"… and its zone has another node":              {append(three[:3:3], node("n4", "a")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
 		"… and an empty zone has one":                  {append(three[:3:3], node("n4", "d")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
+		"… of which there are fewer than must be":      {[]corev1.Node{three[0], node("n2", "a"), node("n3", "b"), node("n4", "b")}, amongThree, false},
+		"… of which there are as many as must be":      {append(three[:3:3], node("n4", "a")), amongThree, true},
 		"members should be spread over zones":          {three, evenly(corev1.LabelTopologyZone, corev1.ScheduleAnyway), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,6 +138,32 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 			require.NoError(t, observeNodes(t.Context(), nodes, &s))
 			assert.Equal(t, c.moves, s.Cordoned["n1"])
 		})
+	}
+}
+
+// A cluster may have several groups of TiKV, no two members of which are to share a node.
+func TestACordonedNodeIsNotLeftForOneWithAMemberOfAnotherGroup(t *testing.T) {
+	member := func(name, group, node string) *v1alpha1.Instance {
+		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "store", "group": group}}}
+		template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "store"}}},
+		}}}
+		raw, err := json.Marshal(template)
+		require.NoError(t, err)
+		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.InstanceStatus{NodeName: node}}
+		i.Spec.PodTemplate, i.Spec.Group.Name = runtime.RawExtension{Raw: raw}, group
+		return i
+	}
+	node := func(name string, cordoned bool) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}, Spec: corev1.NodeSpec{Unschedulable: cordoned}}
+	}
+	for other, moves := range map[string]bool{"n2": false, "n1": true, "": true} {
+		s := observation.Snapshot{Instances: []*v1alpha1.Instance{member("hot-0", "hot", "n1")}, Siblings: []*v1alpha1.Instance{member("cold-0", "cold", other)}}
+		scheme, err := operator.NewScheme()
+		require.NoError(t, err)
+		nodes := fake.NewClientBuilder().WithScheme(scheme).WithLists(&corev1.NodeList{Items: []corev1.Node{node("n1", true), node("n2", false)}}).Build()
+		require.NoError(t, observeNodes(t.Context(), nodes, &s))
+		assert.Equal(t, moves, s.Cordoned["n1"], "the other one is on %q", other)
 	}
 }
 

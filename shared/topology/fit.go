@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/utils/ptr"
 )
 
 // Fit tells on which nodes pods of a template may start. How much room there is it does not know.
@@ -33,9 +34,16 @@ func (f Fit) Takes(node *corev1.Node) bool {
 	return !off
 }
 
-// TakesBeside reports whether one of the open nodes takes a pod whose fellow members are on some of
-// all nodes, by their names.
-func (f Fit) TakesBeside(open, all []corev1.Node, fellows []string) bool {
+// Fellow is a pod beside which others come to a node: by which labels affinities select it.
+type Fellow struct {
+	// Node is the name of its node, empty for none.
+	Node string
+	// Labels of the pod.
+	Labels map[string]string
+}
+
+// TakesBeside reports whether one of the open nodes takes a pod whose fellows are on some of all nodes.
+func (f Fit) TakesBeside(open, all []corev1.Node, fellows []Fellow) bool {
 	bounds := slices.Concat(f.boundsApart(all, fellows), f.boundsEven(all, fellows))
 	return slices.ContainsFunc(open, func(n corev1.Node) bool {
 		return f.Takes(&n) && !slices.ContainsFunc(bounds, func(b bound) bool { return b.excludes(&n) })
@@ -61,23 +69,21 @@ func (b bound) excludes(node *corev1.Node) bool {
 }
 
 // boundsApart are those where the template demands that there is no fellow.
-func (f Fit) boundsApart(all []corev1.Node, fellows []string) []bound {
+func (f Fit) boundsApart(all []corev1.Node, fellows []Fellow) []bound {
 	affinity := f.template.Spec.Affinity
 	if affinity == nil || affinity.PodAntiAffinity == nil {
 		return nil
 	}
 	var out []bound
 	for _, t := range affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-		if f.selectsFellows(t.LabelSelector) {
-			out = append(out, bound{key: t.TopologyKey, count: countFellows(t.TopologyKey, all, fellows)})
-		}
+		out = append(out, bound{key: t.TopologyKey, count: countFellows(t.TopologyKey, all, selectFellows(t.LabelSelector, fellows))})
 	}
 	return out
 }
 
 // boundsEven are those with which the pods lie as evenly as the template demands. As the scheduler does by
 // default, it counts the places of cordoned nodes as well.
-func (f Fit) boundsEven(all []corev1.Node, fellows []string) []bound {
+func (f Fit) boundsEven(all []corev1.Node, fellows []Fellow) []bound {
 	if len(f.template.Spec.TopologySpreadConstraints) == 0 {
 		return nil
 	}
@@ -87,12 +93,16 @@ func (f Fit) boundsEven(all []corev1.Node, fellows []string) []bound {
 	})
 	var out []bound
 	for _, c := range f.template.Spec.TopologySpreadConstraints {
-		if c.WhenUnsatisfiable != corev1.DoNotSchedule || !f.selectsFellows(c.LabelSelector) {
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule || !selectsLabels(c.LabelSelector, f.template.Labels) {
 			continue
 		}
-		even := bound{key: c.TopologyKey, count: countFellows(c.TopologyKey, asked, fellows), everywhere: true}
+		even := bound{key: c.TopologyKey, count: countFellows(c.TopologyKey, asked, selectFellows(c.LabelSelector, fellows)), everywhere: true}
 		if len(even.count) > 0 {
-			even.most = c.MaxSkew - 1 + slices.Min(slices.Collect(maps.Values(even.count)))
+			even.most = c.MaxSkew - 1
+			// With fewer places than there must be, the scheduler takes the emptiest for one without a pod.
+			if len(even.count) >= int(ptr.Deref(c.MinDomains, 1)) {
+				even.most += slices.Min(slices.Collect(maps.Values(even.count)))
+			}
 		}
 		out = append(out, even)
 	}
@@ -100,7 +110,7 @@ func (f Fit) boundsEven(all []corev1.Node, fellows []string) []bound {
 }
 
 // countFellows counts fellows by the values that a label of nodes has; also those that none has.
-func countFellows(key string, nodes []corev1.Node, fellows []string) map[string]int32 {
+func countFellows(key string, nodes []corev1.Node, fellows []Fellow) map[string]int32 {
 	out := map[string]int32{}
 	for n := range nodes {
 		place, named := nodes[n].Labels[key]
@@ -109,7 +119,7 @@ func countFellows(key string, nodes []corev1.Node, fellows []string) map[string]
 		}
 		out[place] += 0
 		for _, at := range fellows {
-			if at == nodes[n].Name {
+			if at.Node == nodes[n].Name {
 				out[place]++
 			}
 		}
@@ -117,8 +127,13 @@ func countFellows(key string, nodes []corev1.Node, fellows []string) map[string]
 	return out
 }
 
-// selectsFellows reports whether a selector means pods of the template itself.
-func (f Fit) selectsFellows(selector *metav1.LabelSelector) bool {
+// selectFellows returns the fellows that a selector means.
+func selectFellows(selector *metav1.LabelSelector, fellows []Fellow) []Fellow {
+	return slices.DeleteFunc(slices.Clone(fellows), func(f Fellow) bool { return !selectsLabels(selector, f.Labels) })
+}
+
+// selectsLabels reports whether a selector means pods of some labels.
+func selectsLabels(selector *metav1.LabelSelector, of map[string]string) bool {
 	means, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && means.Matches(labels.Set(f.template.Labels))
+	return err == nil && means.Matches(labels.Set(of))
 }

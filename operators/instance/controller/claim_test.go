@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
 )
@@ -90,6 +92,21 @@ func TestACacheThatLagsRecordsNoClaimThatIsNotThere(t *testing.T) {
 	cache.claim.UID, cache.claim.Labels = "one-of-before", map[string]string{v1alpha1.LabelInstance: name}
 	s.settle(r, f)
 	assert.Equal(t, there.UID, s.instance().Status.Volumes[0].ClaimUID)
+}
+
+// P11: the API server calls it invalid to change an object of another UID. No field of a user is wrong then.
+func TestAChangeOfAClaimThatOnlyACacheRemembersIsNoMistakeOfTheUser(t *testing.T) {
+	t.Parallel()
+	s := stage{T: t, namespace: controlplane.CreateNamespace(t, api)}
+	r, _, _ := s.remembered()
+	s.losePVC()
+	s.restore()
+	s.edit(func(i *v1alpha1.Instance) { i.Spec.VolumeClaimTemplates[0].Storage = resource.MustParse("2Gi") })
+	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.namespace, Name: name}})
+	require.NoError(t, err)
+	assert.Equal(t, step.ConflictDelay, result.RequeueAfter, "it looks again")
+	stalled := meta.FindStatusCondition(s.instance().Status.Conditions, v1alpha1.ConditionStalled)
+	assert.True(t, stalled == nil || stalled.Status == metav1.ConditionFalse, "%v", stalled)
 }
 
 // P2, P3, P6: a pod that were made would wait for the claim, and start on whatever

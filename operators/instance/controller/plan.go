@@ -85,7 +85,7 @@ func planPod(s *observation.Snapshot, p *planning.Plan) {
 	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
 		if p.Outcome = mayRenew(s); p.Outcome.Kind == step.KindDone {
 			p.DeletePod = &planning.PodDeletion{Pod: pod, Why: "it has ended: " + podstate.DescribeEnd(pod)}
-			p.Outcome = podstate.WaitForRecreation(pod)
+			p.Outcome = podstate.WaitForRecreation(s)
 		}
 	default:
 		planChange(s, p)

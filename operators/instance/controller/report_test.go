@@ -98,6 +98,13 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		evicted(s)
 		s.Pod.Status.Message = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 2Mi. "
 	}
+	overLimit := func(says string) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) {
+			evicted(s)
+			s.Pod.Status.Message = says
+		}
+	}
+	raiseLimit := "raise the limit, such as ephemeral-storage in spec.resources (kubectl -n ns edit pdgroup basic-pd), or what a LimitRange gives it: kubectl -n ns get limitrange"
 	turnedAway := func(s *observation.Snapshot) {
 		s.Now, s.Pod.CreationTimestamp = clock(), metav1.NewTime(clock())
 		s.Pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "Pod was rejected: The node had condition: [DiskPressure]. "}
@@ -149,6 +156,9 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"an init container that refuses its input": {done, []func(*observation.Snapshot){preparing, initContainer(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, v1alpha1.ReasonContainerCrashing, false, "container users in pod basic-pd-0 stopped with exit code 1 (Error) and is not ready since: kubectl logs basic-pd-0 -c users -n ns --previous"},
 		"a pod that was evicted":                   {done, []func(*observation.Snapshot){evicted}, v1alpha1.ReasonPodFailed, false, "Evicted"},
 		"a pod whose node is low on disk":          {done, []func(*observation.Snapshot){lowOnDisk}, v1alpha1.ReasonPodFailed, false, "available: 2Mi) and is recreated: node n1 is short of something, such as room on its disk: make room there: kubectl describe node n1"},
+		"a container that wrote too much":          {done, []func(*observation.Snapshot){overLimit(`Container pd exceeded its local ephemeral storage limit "1Gi". `)}, v1alpha1.ReasonPodFailed, false, raiseLimit},
+		"a pod that wrote too much":                {done, []func(*observation.Snapshot){overLimit(`Pod ephemeral local storage usage exceeds the total limit of containers 2Gi. `)}, v1alpha1.ReasonPodFailed, false, raiseLimit},
+		"a pod that wrote too much into a volume":  {done, []func(*observation.Snapshot){overLimit(`Usage of EmptyDir volume "tidb-groups-tmp" exceeds the limit "1Gi". `)}, v1alpha1.ReasonPodFailed, false, raiseLimit},
 		"a pod that its node has turned away":      {done, []func(*observation.Snapshot){turnedAway}, v1alpha1.ReasonPodFailed, false, "[DiskPressure]) and is recreated: node n1 is short"},
 		"a pod that taints keep off":               {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"},
 		"a pod that is being stopped":              {done, []func(*observation.Snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "pod basic-pd-0 is being stopped on node n1"},

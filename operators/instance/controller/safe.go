@@ -53,7 +53,7 @@ func mayRenew(s *observation.Snapshot) step.Outcome {
 	if started || left <= 0 || left > turnedAwayPause { // more than the pause: our clock and the API server's differ
 		return step.Done()
 	}
-	o := podstate.WaitForRecreation(s.Pod)
+	o := podstate.WaitForRecreation(s)
 	o.After = left // nothing reports that it is over
 	return o
 }

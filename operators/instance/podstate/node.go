@@ -13,14 +13,21 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// WaitForRecreation says that a pod has ended and comes back, and what a user can do if it
+// WaitForRecreation says that the pod has ended and comes back, and what a user can do if it
 // does so again.
-func WaitForRecreation(pod *corev1.Pod) step.Outcome {
-	if pod.Status.Reason == evicted {
-		return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is recreated: node %s is short of something, such as room on its disk: make room there: kubectl describe node %s",
-			pod.Name, DescribeEnd(pod), pod.Spec.NodeName, pod.Spec.NodeName)
+func WaitForRecreation(s *observation.Snapshot) step.Outcome {
+	pod := s.Pod
+	end := fmt.Sprintf("pod %s has ended (%s) and is recreated", pod.Name, DescribeEnd(pod))
+	switch {
+	case pod.Status.Reason != evicted:
+		return planning.Wait("pod", v1alpha1.ReasonPodFailed, "%s", end)
+	case strings.Contains(pod.Status.Message, "exceed") && strings.Contains(pod.Status.Message, "limit"):
+		// No other node would have kept it either.
+		return planning.Wait("pod", v1alpha1.ReasonPodFailed, "%s: it wrote more to the disk of its node than it may: raise the limit, such as ephemeral-storage in %s, or what a LimitRange gives it: kubectl -n %s get limitrange",
+			end, observation.OriginOf(s).DescribeField("resources"), pod.Namespace)
 	}
-	return planning.Wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is recreated", pod.Name, DescribeEnd(pod))
+	return planning.Wait("pod", v1alpha1.ReasonPodFailed, "%s: node %s is short of something, such as room on its disk: make room there: kubectl describe node %s",
+		end, pod.Spec.NodeName, pod.Spec.NodeName)
 }
 
 // DescribeEnd says how a pod ended.

@@ -46,7 +46,7 @@ func Outcome(s *observation.Snapshot, p *planning.Plan, acted step.Outcome) step
 	case pod.DeletionTimestamp != nil:
 		return WaitForStop(s, pod)
 	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
-		return WaitForRecreation(pod)
+		return WaitForRecreation(s)
 	case Is(pod, corev1.PodReady):
 		return step.Done()
 	}

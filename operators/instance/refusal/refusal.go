@@ -16,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
 	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
 	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -110,6 +111,10 @@ func FromError(err error) step.Outcome {
 // is asked again after a while: no watch reports when a quota grows.
 func FromClaimError(s *observation.Snapshot, c *corev1.PersistentVolumeClaim, err error) step.Outcome {
 	if why := storage.RefusalOf(c.Namespace, c.Name, observation.OriginOf(s).DescribeField("volumes"), err); why != nil {
+		if class := ptr.Deref(c.Spec.StorageClassName, ""); why.Reason == v1alpha1.ReasonClaimRejected && class != "" && s.Classes != nil && s.Classes[class] == nil {
+			why.Message = fmt.Sprintf("claim %s may not grow, because its StorageClass %s does not exist: create it, with allowVolumeExpansion: true, if its driver can; there are: kubectl get storageclass; or set storage back in %s",
+				c.Name, class, observation.OriginOf(s).DescribeField("volumes"))
+		}
 		o := planning.Stall(why.Reason, "%s", why.Message)
 		o.After = planning.RefusalRecheck
 		return o
@@ -153,15 +158,15 @@ func findSourceField(reason string, err error) string {
 // for example, may be allowed later.
 func FromWriteError(s *observation.Snapshot, reason string, err error) step.Outcome {
 	switch {
+	case apierrors.IsAlreadyExists(err), apply.IsUIDConflict(err):
+		// It, or another one, came into being after we looked: look again.
+		return step.Fail(reason, NewConflict(reason))
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return planning.Stall(reason, "%v: correct the field that it comes from, such as %s", err, observation.OriginOf(s).DescribeField(findSourceField(reason, err)))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return planning.Wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted: nothing can be created in it")
 	case apierrors.IsForbidden(err):
 		return step.Fail(reason, err)
-	case apierrors.IsAlreadyExists(err):
-		// It came into being after we looked: look again.
-		return step.Fail(reason, NewConflict(reason))
 	}
 	return FromError(err)
 }

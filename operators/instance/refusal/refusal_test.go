@@ -1,14 +1,17 @@
 package refusal
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
@@ -32,5 +35,32 @@ func TestARefusalNamesTheFieldThatItComesFrom(t *testing.T) {
 		i.Spec.Group = v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv"}
 		o := FromWriteError(&observation.Snapshot{Instance: i, Template: &corev1.PodTemplateSpec{}}, v1alpha1.ReasonPodRejected, err)
 		assert.Contains(t, o.Message, "such as "+want+" ", at.String())
+	}
+}
+
+// P11: Kubernetes answers the same if the StorageClass does not allow that claims grow and if there is
+// none any more, and only of one that is there a field can be set.
+func TestAClaimWhoseStorageClassIsGoneDoesNotGrow(t *testing.T) {
+	err := apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data-basic-tikv-0",
+		errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"))
+	there := map[string]*storagev1.StorageClass{"fast": {}}
+	for name, c := range map[string]struct {
+		class *string
+		known map[string]*storagev1.StorageClass
+		says  string
+	}{
+		"it is there":               {ptr.To("fast"), there, "set allowVolumeExpansion: true on its StorageClass"},
+		"it is gone":                {ptr.To("gone"), there, "because its StorageClass gone does not exist: create it, with allowVolumeExpansion: true, if its driver can; there are: kubectl get storageclass; or set storage back in"},
+		"it has none":               {ptr.To(""), there, "set allowVolumeExpansion: true on its StorageClass"},
+		"they may not be looked at": {ptr.To("gone"), nil, "set allowVolumeExpansion: true on its StorageClass"},
+	} {
+		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv-0", Namespace: "db"}}
+		i.Spec.Group = v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv"}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-basic-tikv-0", Namespace: "db"}}
+		claim.Spec.StorageClassName = c.class
+		o := FromClaimError(&observation.Snapshot{Instance: i, Classes: c.known}, claim, err)
+		assert.Equal(t, v1alpha1.ReasonClaimRejected, o.Reason, name)
+		assert.Contains(t, o.Message, c.says, name)
+		assert.Contains(t, o.Message, "or set storage back in spec.volumes (kubectl -n db edit tikvgroup basic-tikv)", name)
 	}
 }
