@@ -110,7 +110,7 @@ func (p placement) unfit(pod *corev1.Pod, node *corev1.Node) string {
 	for _, volume := range p.volumes {
 		fits, err := nodeaffinity.NewLazyErrorNodeSelector(volume).Match(node)
 		if err != nil || !fits {
-			return "node(s) had volume node affinity conflict"
+			return "node(s) didn't match PersistentVolume's node affinity"
 		}
 	}
 	if reason := p.apart(pod, node); reason != "" {

@@ -96,7 +96,7 @@ func TestPodsArePlacedAsTheSchedulerWould(t *testing.T) {
 			s.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
 		}), "n0", ""},
 		"its volume is on a node":                          {local(threeNodes(), "n1"), podOf("x"), "n1", ""},
-		"its volume is on a node that takes no more":       {local(threeNodes(func(n []corev1.Node) { n[1].Spec.Unschedulable = true }), "n1"), podOf("x"), "", "0/3 nodes are available: 2 node(s) had volume node affinity conflict, 1 node(s) were unschedulable."},
+		"its volume is on a node that takes no more":       {local(threeNodes(func(n []corev1.Node) { n[1].Spec.Unschedulable = true }), "n1"), podOf("x"), "", "0/3 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity, 1 node(s) were unschedulable."},
 		"a selector that cannot be read means no neighbor": {threeNodes().with("n0"), podOf("x", affinity(corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "?"}}}}}}})), "n1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
