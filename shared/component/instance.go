@@ -17,11 +17,7 @@ import (
 // NewInstance renders the Instance of a slot.
 func NewInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int32) (*v1alpha1.Instance, error) {
 	spec := g.GetComponentSpec()
-	template := target.Template.DeepCopy()
-	if r.AdjustTemplate != nil {
-		r.AdjustTemplate(slot, template)
-	}
-	raw, err := json.Marshal(template)
+	raw, err := encodeTemplate(r, target, slot)
 	if err != nil {
 		return nil, fmt.Errorf("encode the template of slot %d: %w", slot, err)
 	}
@@ -42,4 +38,16 @@ func NewInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 		ClaimLoss:            r.ClaimLoss,
 	}
 	return i, nil
+}
+
+// encodeTemplate is the template of a slot's pod as JSON.
+func encodeTemplate(r Rendering, target revision.Target, slot int32) ([]byte, error) {
+	if r.AdjustTemplate == nil && target.EncodedTemplate != nil {
+		return target.EncodedTemplate, nil
+	}
+	template := target.Template.DeepCopy()
+	if r.AdjustTemplate != nil {
+		r.AdjustTemplate(slot, template)
+	}
+	return json.Marshal(template)
 }

@@ -1,6 +1,8 @@
 package revision
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,33 +32,38 @@ type version struct {
 	version string
 }
 
-// hashed is a rendering with its hash.
+// hashed is a rendering with its hash, and its template as JSON.
 type hashed struct {
 	Record
-	hash string
+	hash     string
+	template []byte
 }
 
-// decode returns the rendering that a ControllerRevision stores, which is the caller's,
-// and its hash.
-func (m *Memory) decode(stored appsv1.ControllerRevision) (Record, string, error) {
+// decode returns the rendering that a ControllerRevision stores, of which the Record is the
+// caller's.
+func (m *Memory) decode(stored appsv1.ControllerRevision) (hashed, error) {
 	key := version{stored.UID, stored.ResourceVersion}
 	if m != nil {
 		if value, known := m.stored.Get(key); known {
 			if last, ok := value.(hashed); ok {
-				return last.copy(), last.hash, nil
+				last.Record = last.copy()
+				return last, nil
 			}
 		}
 	}
 	r, err := Decode(stored)
 	if err != nil {
-		return Record{}, "", err
+		return hashed{}, err
 	}
-	hash, err := r.Hash()
-	if err != nil {
-		return Record{}, "", err
+	out := hashed{Record: r}
+	if out.hash, err = r.Hash(); err != nil {
+		return hashed{}, err
+	}
+	if out.template, err = json.Marshal(r.Template); err != nil {
+		return hashed{}, fmt.Errorf("encode the template of ControllerRevision %s: %w", stored.Name, err)
 	}
 	if m != nil && stored.UID != "" {
-		m.stored.Add(key, hashed{r.copy(), hash})
+		m.stored.Add(key, hashed{r.copy(), out.hash, out.template})
 	}
-	return r, hash, nil
+	return out, nil
 }

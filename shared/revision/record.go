@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -70,6 +71,8 @@ type Target struct {
 	Record
 	// Hash names the rendering.
 	Hash string
+	// EncodedTemplate is the template as JSON, which is never changed; nil if it is not encoded yet.
+	EncodedTemplate []byte
 	// Stored says that a ControllerRevision holds it.
 	Stored bool
 	// Number of its ControllerRevision.
@@ -85,12 +88,13 @@ func (m *Memory) Resolve(rendered Record, stored []appsv1.ControllerRevision) (T
 	newestFirst := slices.Clone(stored)
 	slices.SortFunc(newestFirst, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 	for _, s := range newestFirst {
-		old, hash, err := m.decode(s)
+		old, err := m.decode(s)
 		if err != nil {
 			return Target{}, err
 		}
 		if old.Inputs == rendered.Inputs {
-			return keepStored(Target{Record: old, Hash: hash, Stored: true, Number: s.Revision}, rendered.withTools(old))
+			target := Target{Record: old.Record, Hash: old.hash, EncodedTemplate: old.template, Stored: true, Number: s.Revision}
+			return keepStored(target, rendered.withTools(old.Record))
 		}
 	}
 	hash, err := rendered.Hash()
@@ -106,7 +110,7 @@ func (m *Memory) Resolve(rendered Record, stored []appsv1.ControllerRevision) (T
 
 // keepStored returns the stored rendering, and how what would be rendered now differs from it.
 func keepStored(target Target, now Record) (Target, error) {
-	if equality.Semantic.DeepEqual(target.Record, now) {
+	if reflect.DeepEqual(target.Record, now) || equality.Semantic.DeepEqual(target.Record, now) {
 		return target, nil // nearly always, and cheaper than a hash
 	}
 	hash, err := now.Hash()

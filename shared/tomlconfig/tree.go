@@ -277,6 +277,9 @@ func sortedKeys(m map[string]any) []string {
 // splitKey takes a key apart at the dots outside of quotes. What is not a key of
 // TOML is one part: the operators' own keys are tested, not checked.
 func splitKey(key string) []string {
+	if bare := strings.Split(key, "."); !slices.ContainsFunc(bare, isNoBareKey) {
+		return bare // nearly always, and much cheaper than a parser
+	}
 	parser := unstable.Parser{}
 	parser.Reset([]byte(key + " = 0"))
 	if !parser.NextExpression() || parser.Expression().Kind != unstable.KeyValue {
@@ -287,4 +290,11 @@ func splitKey(key string) []string {
 		parts = append(parts, string(keys.Node().Data))
 	}
 	return parts
+}
+
+// isNoBareKey reports whether a part of a key has to be in quotes.
+func isNoBareKey(part string) bool {
+	return part == "" || strings.ContainsFunc(part, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
 }

@@ -1,6 +1,7 @@
 package pdanswer
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -159,7 +160,7 @@ func AddConfig(v *pd.View, answer map[string]json.RawMessage) {
 // addValue adds the values below a key; what is no table is a value itself.
 func addValue(into map[string]string, key string, value json.RawMessage) {
 	var table map[string]json.RawMessage
-	if err := json.Unmarshal(value, &table); err != nil || table == nil {
+	if !bytes.HasPrefix(value, []byte("{")) || json.Unmarshal(value, &table) != nil {
 		if len(value) > 0 {
 			into[key] = string(value)
 		}
