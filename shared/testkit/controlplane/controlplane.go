@@ -299,6 +299,8 @@ func CollectLess() {
 // output. The error carries what it prints on standard error.
 func (cp *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, cp.KubectlPath, append([]string{"--kubeconfig", cp.Kubeconfig}, args...)...)
+	// What it remembers of this API server goes with it, and is not in the home directory for ever.
+	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(cp.root, "kubectl"))
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
