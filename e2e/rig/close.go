@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,8 +54,8 @@ func (r *Rig) end(err error) error {
 	return nil
 }
 
-// owned are the kinds of what operators and Kubernetes' controllers make, those that make others first.
-func owned() []schema.GroupVersionKind {
+// ownedKinds are the kinds of what operators and Kubernetes' controllers make, those that make others first.
+func ownedKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		batchv1.SchemeGroupVersion.WithKind("Job"),
 		corev1.SchemeGroupVersion.WithKind("Pod"),
@@ -63,10 +64,11 @@ func owned() []schema.GroupVersionKind {
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 		appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
 		corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+		coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 	}
 }
 
-// wipe removes what somebody acts on, lest operators of other rigs take it for theirs. What is
+// wipe removes what an operator acts on, lest operators of other rigs take it for theirs. What is
 // owned goes first, and the namespace stays: the garbage collector would ask for each object,
 // and Kubernetes twice for each kind of a namespace, a sixth of all requests of the scenarios.
 func (r *Rig) wipe() error {
@@ -77,7 +79,7 @@ func (r *Rig) wipe() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), left)
 	defer cancel()
 	here := client.InNamespace(r.namespace)
-	kinds := owned()
+	kinds := ownedKinds()
 	for _, kind := range v1alpha1.Kinds() {
 		kinds = append(kinds, v1alpha1.GroupVersion().WithKind(kind))
 	}

@@ -148,7 +148,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		want.SetUID(live.GetUID())
 		want.SetResourceVersion(version)
 	}
-	if err := w.Client.Apply(ctx, newRequest(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
+	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
 		if IsUIDConflict(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 		}
@@ -240,7 +240,7 @@ func (w Writer) applyStatus(ctx context.Context, live client.Object, status any,
 	u.SetNamespace(live.GetNamespace())
 	u.SetUID(live.GetUID())
 	u.SetResourceVersion(version)
-	if err := w.Client.Status().Apply(ctx, newRequest(u), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
+	if err := w.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
 		return Unchanged, fmt.Errorf("apply status of %s %s: %w", gvk.Kind, live.GetName(), err)
 	}
 	return Updated, nil

@@ -38,14 +38,14 @@ func (r *recorder) Get(_ context.Context, key client.ObjectKey, _ client.Object,
 }
 
 func (r *recorder) Apply(_ context.Context, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-	o, ok := object.(interface{ GetKind() *string })
+	o, ok := object.(interface{ GetKind() string })
 	if !ok {
 		return errors.New("it is of no kind")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen = append(r.seen, *o.GetKind())
-	if r.refuse[*o.GetKind()] {
+	r.seen = append(r.seen, o.GetKind())
+	if r.refuse[o.GetKind()] {
 		return errors.New("refused")
 	}
 	return nil

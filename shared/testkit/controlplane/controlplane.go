@@ -299,7 +299,7 @@ func CollectLess() {
 // output. The error carries what it prints on standard error.
 func (cp *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, cp.KubectlPath, append([]string{"--kubeconfig", cp.Kubeconfig}, args...)...)
-	// What it remembers of this API server goes with it, and is not in the home directory for ever.
+	// What it remembers of this API server is removed with it, and does not pile up in the home directory.
 	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(cp.root, "kubectl"))
 	out, err := cmd.Output()
 	if err != nil {
