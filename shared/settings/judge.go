@@ -25,8 +25,8 @@ const (
 
 // Judge answers for the running members of a group. All of it is pure.
 type Judge struct {
-	// Table of the component, made when it is asked for: most plans need none.
-	Table func() Table
+	// Table of the component.
+	Table Table
 	// Group that the members belong to, and its policy.
 	Group  v1alpha1.Group
 	Policy v1alpha1.ConfigUpdatePolicy
@@ -43,7 +43,7 @@ func (j Judge) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 	if j.Policy != v1alpha1.ConfigOnline {
 		return verdict.Refuse("spec.configUpdate is not " + string(v1alpha1.ConfigOnline))
 	}
-	return j.Table().AppliesOnline(old, wanted)
+	return j.Table.AppliesOnline(old, wanted)
 }
 
 // Progress implements component.OnlineConfig. What is not known, or is being changed at the
@@ -57,14 +57,14 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 		return component.ConfigProgress{Outcome: step.RetryAfter(j.retryDelay(seen, askAgain), v1alpha1.ReasonRequestFailed, j.describeUnreachable(i, seen.Err))}
 	}
 	given := component.ConfigProgress{Outcome: step.Done()}
-	dropped := j.Table().droppedItems(others, wanted)
+	dropped := j.Table.droppedItems(others, wanted)
 	for _, key := range slices.Sorted(maps.Keys(dropped)) {
 		if j.mayRunWith(seen, key, dropped[key]) {
 			given.Stuck = verdict.NewReason(key + " goes back to its default")
 			break
 		}
 	}
-	lacks := j.missingItems(seen, j.Table().differingItems(others, wanted))
+	lacks := j.missingItems(seen, j.Table.differingItems(others, wanted))
 	if len(lacks) == 0 {
 		if seen.Giving {
 			// It was ordered for other files, and may still arrive.
@@ -91,7 +91,7 @@ func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted
 
 // Refused implements component.OnlineConfig.
 func (j Judge) Refused(wanted map[string]string) verdict.Reason {
-	values := j.Table().values(wanted)
+	values := j.Table.values(wanted)
 	for _, name := range slices.Sorted(maps.Keys(j.Running)) {
 		if refused, answer := findRefusals(j.Running[name], values); len(refused) > 0 {
 			return verdict.NewReasonf("Instance %s does not take %s (%s)", name, strings.Join(refused, ", "), answer)
@@ -150,7 +150,7 @@ func (j Judge) missingItems(seen observation.RunningConfig, items map[string]Val
 	out := map[string]Value{}
 	for key, value := range items {
 		has, shown := seen.Values[key]
-		if item, _ := j.Table().Item(key); item.Blind || !shown {
+		if item, _ := j.Table.Item(key); item.Blind || !shown {
 			has, shown = seen.Taken[key]
 		}
 		if !shown || has != value.Plain {
@@ -163,7 +163,7 @@ func (j Judge) missingItems(seen observation.RunningConfig, items map[string]Val
 // mayRunWith reports whether a member may still run with any of some values of an item.
 // Of what it does not show, it does not run with what it has certainly refused.
 func (j Judge) mayRunWith(seen observation.RunningConfig, key string, values []Value) bool {
-	item, _ := j.Table().Item(key)
+	item, _ := j.Table.Item(key)
 	has, shown := seen.Values[key]
 	_, taken := seen.Taken[key]
 	refusal, refused := seen.Refused[key]
@@ -181,7 +181,7 @@ func (j Judge) Orders(updates []component.ConfigUpdate) []Order {
 	var out []Order
 	for _, update := range updates {
 		seen := j.Running[update.Instance.Name]
-		out = append(out, Order{Instance: update.Instance, Items: j.missingItems(seen, j.Table().differingItems(update.Others, update.Wanted))})
+		out = append(out, Order{Instance: update.Instance, Items: j.missingItems(seen, j.Table.differingItems(update.Others, update.Wanted))})
 	}
 	return out
 }

@@ -72,7 +72,7 @@ func TestWhatMembersTellApartIsNotTheSame(t *testing.T) {
 func TestAMemberThatWasGivenABadFileIsLeftAlone(t *testing.T) {
 	i := &v1alpha1.Instance{}
 	i.Name = "db-0"
-	judge := settings.Judge{Table: table, Group: &v1alpha1.TiDBGroup{}, Running: map[string]observation.RunningConfig{"db-0": {Values: map[string]string{"a": "4", "b": "7"}}}}
+	judge := settings.Judge{Table: table(), Group: &v1alpha1.TiDBGroup{}, Running: map[string]observation.RunningConfig{"db-0": {Values: map[string]string{"a": "4", "b": "7"}}}}
 	progress := judge.Progress(i, []map[string]string{{file: "a = 4"}}, map[string]string{file: "a = 4.0"})
 	assert.Empty(t, progress.Stuck)
 	assert.Equal(t, step.KindDone, progress.Outcome.Kind)

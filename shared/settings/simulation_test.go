@@ -220,7 +220,7 @@ func (p *memberSimulation) reconcile(seen observation.Snapshot) planning.Plan {
 	if seen.RunningPending {
 		return planning.Plan{Outcome: step.Wait("status port", settings.FirstAnswerTimeout, v1alpha1.ReasonConfigPending, "pending")}
 	}
-	judge := settings.Judge{Table: table, Group: p.own, Policy: p.policy, Running: seen.Running, Now: p.Now}
+	judge := settings.Judge{Table: table(), Group: p.own, Policy: p.policy, Running: seen.Running, Now: p.Now}
 	template, err := p.render()
 	assert.NoError(p.t, err)
 	plan, err := group.MakePlan(p.own, seen, component.Rendering{

@@ -3,7 +3,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +89,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 		r.Gate, r.GateReason = gate.Result{Message: may.Reason()}, v1alpha1.ReasonWaitingForGroups
 	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
-	judge := settings.Judge{Table: sync.OnceValue(statusport.SettingsTable), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
+	judge := settings.Judge{Table: statusport.SettingsTable(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
 	r.Component = serversOf(g, s, open.Result)
 	r.Surge, r.Extra = maxSurge(g), missing.Count

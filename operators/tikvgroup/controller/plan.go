@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
@@ -41,7 +40,7 @@ func makePlan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) 
 	template, files, problems := buildTemplate(g, s.Image)
 	members := storesOf(g, s)
 	start := gate.CheckDependencies(g, s.PDGroup, s.TiKVGroups)
-	judge := settings.Judge{Table: sync.OnceValue(statusport.SettingsTable), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
+	judge := settings.Judge{Table: statusport.SettingsTable(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	children, err := group.MakePlan(g, s, component.Rendering{
 		Template: template, Problems: problems, Files: files,
 		Inputs:         collectInputs(g),

@@ -102,7 +102,7 @@ func TestKV25AStoreThatAcceptsAnItemAndIgnoresItIsNamed(t *testing.T) {
 func TestKV25ALogLevelIsTakenByEitherOfItsNames(t *testing.T) {
 	for said, shown := range map[string]string{"warning": "warn", "warn": "warning", "critical": "fatal", "INFO": "info"} {
 		judge := settings.Judge{
-			Table: statusport.SettingsTable, Group: sample(), Policy: v1alpha1.ConfigOnline, Now: now(),
+			Table: statusport.SettingsTable(), Group: sample(), Policy: v1alpha1.ConfigOnline, Now: now(),
 			Running: map[string]observation.RunningConfig{"a": {Values: map[string]string{"log.level": settings.LogLevel.Normalize(shown)}}},
 		}
 		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "a"}}

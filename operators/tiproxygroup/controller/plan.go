@@ -2,7 +2,6 @@ package controller
 
 import (
 	"maps"
-	"sync"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiproxygroup/statusport"
@@ -48,7 +47,7 @@ func planWith(g *v1alpha1.TiProxyGroup, s snapshot, r component.Rendering) (grou
 		r.Gate = gate.Result{Open: true}
 	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
-	judge := settings.Judge{Table: sync.OnceValue(statusport.SettingsTable), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
+	judge := settings.Judge{Table: statusport.SettingsTable(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
 	r.Component, r.Surge = proxiesOf(g, s.Snapshot, open.Result), maxSurge(g)
 	r.RollGate, r.MaySuspend, r.Budget = rollout.RollGate(g, s.Snapshot), rollout.MaySuspend(g, s.Snapshot), budget.OwnBudget(g)
