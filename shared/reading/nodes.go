@@ -40,40 +40,46 @@ func observeNodes(ctx context.Context, c client.Reader, s *observation.Snapshot)
 			s.Cordoned[node.Name] = true
 		}
 	}
+	if len(s.Cordoned) == 0 {
+		return nil
+	}
+	templates := decodeTemplates(s.WithSiblings())
 	for name := range s.Cordoned {
-		s.Cordoned[name] = canLeaveNode(name, list.Items, s)
+		s.Cordoned[name] = canLeaveNode(name, list.Items, s, templates)
 	}
 	return nil
 }
 
 // canLeaveNode reports whether another node takes the pod of each Instance on a node, and its volumes. One that is
 // stopped without would stay down until the node is uncordoned.
-func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot) bool {
+func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot, templates map[*v1alpha1.Instance]*corev1.PodTemplateSpec) bool {
 	return !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		if i.Status.NodeName != node {
 			return false
 		}
-		template, err := decodeTemplate(i)
-		if err != nil {
+		if templates[i] == nil {
 			return true
 		}
 		var fellows []topology.Fellow
-		for _, other := range s.WithSiblings() {
-			if other == i || other.Status.NodeName == "" {
-				continue
-			}
-			if of, err := decodeTemplate(other); err == nil {
-				fellows = append(fellows, topology.Fellow{Node: other.Status.NodeName, Labels: of.Labels})
+		for other, template := range templates {
+			if other != i && other.Status.NodeName != "" {
+				fellows = append(fellows, topology.Fellow{Node: other.Status.NodeName, Labels: template.Labels})
 			}
 		}
-		return !topology.NewFit(template).TakesBeside(selectUsableNodes(s.SchedulableNodes, i.Status.Volumes), all, fellows)
+		return !topology.NewFit(templates[i]).TakesBeside(selectUsableNodes(s.SchedulableNodes, i.Status.Volumes), all, fellows)
 	})
 }
 
-// decodeTemplate returns the pod template of an Instance.
-func decodeTemplate(i *v1alpha1.Instance) (*corev1.PodTemplateSpec, error) {
-	out := &corev1.PodTemplateSpec{}
-	return out, json.Unmarshal(i.Spec.PodTemplate.Raw, out)
+// decodeTemplates returns the pod templates of some Instances, without those that cannot be read.
+func decodeTemplates(instances []*v1alpha1.Instance) map[*v1alpha1.Instance]*corev1.PodTemplateSpec {
+	out := map[*v1alpha1.Instance]*corev1.PodTemplateSpec{}
+	for _, i := range instances {
+		template := &corev1.PodTemplateSpec{}
+		if json.Unmarshal(i.Spec.PodTemplate.Raw, template) == nil {
+			out[i] = template
+		}
+	}
+	return out
 }
 
 // selectUsableNodes returns those of some nodes on which all of the volumes can be used.
