@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,8 +24,7 @@ func (s shell) paste(ctx context.Context, line, editor, beside string) error {
 	// A function, not a folder in PATH: the words come last, as a user adds them.
 	script := fmt.Sprintf("kubectl() { %s \"$@\" %s; }\n%s\n", s.plane.KubectlPath, beside, line)
 	cmd := exec.CommandContext(ctx, "sh", "-c", script) //nolint:gosec // lines that a user is told to paste
-	cmd.Env = append(os.Environ(),
-		"KUBECONFIG="+s.plane.Kubeconfig, "KUBE_EDITOR="+editor, "KUBECACHEDIR="+filepath.Join(filepath.Dir(s.plane.Kubeconfig), "kubectl"))
+	cmd.Env = append(s.plane.KubectlEnv(), "KUBE_EDITOR="+editor)
 	out, err := cmd.CombinedOutput()
 	switch said := strings.TrimSpace(string(out)); {
 	case err != nil:

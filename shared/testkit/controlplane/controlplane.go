@@ -295,12 +295,17 @@ func CollectLess() {
 	}
 }
 
+// KubectlEnv is the environment in which kubectl has full access. What it remembers of the API
+// server is removed with it, and does not pile up in the home directory.
+func (cp *ControlPlane) KubectlEnv() []string {
+	return append(os.Environ(), "KUBECONFIG="+cp.Kubeconfig, "KUBECACHEDIR="+filepath.Join(cp.root, "kubectl"))
+}
+
 // Kubectl runs kubectl with full access and returns what it prints on standard
 // output. The error carries what it prints on standard error.
 func (cp *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, cp.KubectlPath, append([]string{"--kubeconfig", cp.Kubeconfig}, args...)...)
-	// What it remembers of this API server is removed with it, and does not pile up in the home directory.
-	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(cp.root, "kubectl"))
+	cmd.Env = cp.KubectlEnv()
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
