@@ -27,6 +27,8 @@ export CGO_ENABLED = 0
 # $(APART) is built without, as TiDB itself is, with which it shares what it requires.
 TAG            = grpcnotrace
 E2E_TAGS       = e2e,$(TAG)
+# With this the linter takes a third less time, and 2 GiB more memory.
+COLLECT_LESS   = GOGC=400 GOMEMLIMIT=6GiB
 export GOFLAGS = -trimpath -buildvcs=false -tags=$(TAG)
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
@@ -66,8 +68,8 @@ verify: ## Fail when generated files, go.mod files or formatting are not as they
 
 lint: ## Run golangci-lint, as configured in .golangci.yaml, the list of retired words, and vulncheck if its database answers
 	@$(TOOL) golangci-lint >/dev/null
-	$(call each,lint,"$$(go -C ../shared run ./testkit/binaries/cmd/toolbin golangci-lint)" run ./...)
-	@linter="$$($(TOOL) golangci-lint)"; echo "lint $(APART)"; cd $(APART); "$$linter" run --build-tags= ./...
+	$(call each,lint,$(COLLECT_LESS) "$$(go -C ../shared run ./testkit/binaries/cmd/toolbin golangci-lint)" run ./...)
+	@linter="$$($(TOOL) golangci-lint)"; echo "lint $(APART)"; cd $(APART); $(COLLECT_LESS) "$$linter" run --build-tags= ./...
 	@echo "lint words"; go -C e2e test -count=1 -run RetiredWords ./architecture
 	@go -C shared run ./testkit/vulncheck/cmd/vulncheck -optional $(MODULES) $(APART)
 

@@ -31,6 +31,9 @@ func TestScenarios(t *testing.T) {
 	if !shared.real {
 		t.Skip("the scenarios are of the real database: IMAGES=real")
 	}
+	if !isFull() {
+		t.Parallel() // the core's scenarios wait more than they compute, and stop no node of the others
+	}
 	all, err := scenario.Load()
 	require.NoError(t, err)
 	chosen := slices.DeleteFunc(all, func(s scenario.Scenario) bool {
