@@ -296,9 +296,10 @@ func CollectLess() {
 }
 
 // KubectlEnv is the environment in which kubectl has full access. What it remembers of the API
-// server is removed with it, and does not pile up in the home directory.
+// server is removed with it, and does not pile up in the home directory. It collects no garbage
+// in the moment for which it lives, which takes a fifth of its processor time.
 func (cp *ControlPlane) KubectlEnv() []string {
-	return append(os.Environ(), "KUBECONFIG="+cp.Kubeconfig, "KUBECACHEDIR="+filepath.Join(cp.root, "kubectl"))
+	return append(os.Environ(), "KUBECONFIG="+cp.Kubeconfig, "KUBECACHEDIR="+filepath.Join(cp.root, "kubectl"), fmt.Sprintf("GOGC=%d", heapGrowth))
 }
 
 // Kubectl runs kubectl with full access and returns what it prints on standard
