@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
@@ -28,7 +30,12 @@ func startCertManager(ctx context.Context, plane *controlplane.ControlPlane, nam
 	if err != nil {
 		return err
 	}
-	if _, err := envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: crds, ErrorIfPathMissing: true}); err != nil {
+	// Another test that has waited for the same program installs them in the same moment.
+	isTaken := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
+	if err := retry.OnError(retry.DefaultBackoff, isTaken, func() error {
+		_, err := envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: crds, ErrorIfPathMissing: true})
+		return err
+	}); err != nil {
 		return fmt.Errorf("install the CRDs of cert-manager: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, program, "-kubeconfig", plane.Kubeconfig, "-namespace", namespace, "-cluster-resource-namespace", CertManagerNamespace) //nolint:gosec // built by the test kit
