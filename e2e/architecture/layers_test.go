@@ -69,7 +69,10 @@ func checkTable(t *testing.T, packages []pkg, module string, all []layer) {
 			if ours && slices.ContainsFunc(all, func(other layer) bool { return other.name == name }) {
 				uses = append(uses, name)
 			}
-			assert.False(t, l.pure && slices.ContainsFunc(impureImports(), func(i string) bool { return isUnder(imported, i) && !slices.Contains(data(), imported) }), "%s is pure and imports %s", path, imported)
+			assert.False(t, l.pure && isImpure(imported), "%s is pure and imports %s", path, imported)
+		}
+		if l.pure {
+			assert.Empty(t, clientsBelow(packages, path), "%s is pure, and has a client through what it imports", path)
 		}
 		slices.Sort(uses)
 		assert.Equal(t, l.uses, uses, "what %s imports, as the table of layers has it", path)
@@ -97,9 +100,42 @@ func TestEveryPackageOfTheProductIsSmallEnoughToRead(t *testing.T) {
 	}
 }
 
-// data are packages of which pure ones use types and hashes alone.
-func data() []string {
-	return []string{"sigs.k8s.io/controller-runtime/pkg/client", prefix + "shared/apply"}
+// isImpure reports whether a package could read or change the world through an import.
+func isImpure(imported string) bool {
+	return slices.ContainsFunc(impureImports(), func(i string) bool { return isUnder(imported, i) })
+}
+
+// statesOf are packages that pure ones import for the names of states and for times alone.
+func statesOf() []string {
+	return []string{prefix + "operators/pdgroup/statusport", prefix + "shared/statusports"}
+}
+
+// clientsBelow returns the imports of clients of the API server that a package has by itself or
+// through others of the suite. They make the program of its tests three times as large.
+func clientsBelow(packages []pkg, path string) []string {
+	var found []string
+	seen := map[string]bool{}
+	var look func(path string)
+	look = func(path string) {
+		if seen[path] || slices.Contains(statesOf(), path) {
+			return
+		}
+		seen[path] = true
+		at := slices.IndexFunc(packages, func(p pkg) bool { return p.ImportPath == path })
+		if at < 0 {
+			return
+		}
+		for _, imported := range packages[at].Imports {
+			if isUnder(imported, "sigs.k8s.io/controller-runtime") || isUnder(imported, "k8s.io/client-go") {
+				found = append(found, path+" imports "+imported)
+			}
+			if isUnder(imported, strings.TrimSuffix(prefix, "/")) {
+				look(imported)
+			}
+		}
+	}
+	look(path)
+	return found
 }
 
 // linesOf counts the lines of a package without those of its tests.

@@ -106,7 +106,7 @@ func impureImports() []string {
 		"context", "crypto/rand", "io/fs", "k8s.io/client-go", "math/rand", "net", "os",
 		"sigs.k8s.io/controller-runtime", "syscall",
 		prefix + "shared/apply", prefix + "shared/leaseclient", prefix + "shared/operator",
-		prefix + "shared/pdclient", prefix + "shared/watch",
+		prefix + "shared/pd/polling", prefix + "shared/pdclient", prefix + "shared/watch",
 	}
 }
 

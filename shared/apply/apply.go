@@ -2,16 +2,10 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/canonical"
+	"github.com/tidb-groups/tidb-groups/shared/cause"
 )
 
 // Result says what an apply did.
@@ -133,7 +129,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		if err != nil {
 			return Unchanged, fmt.Errorf("convert live %s %s: %w", want.GetKind(), want.GetName(), err)
 		}
-		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Contains(have, withoutType(want.Object)) && hasSameLiterals(live, desired) {
+		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && canonical.Contains(have, withoutType(want.Object)) && canonical.HasSameLiterals(live, desired) {
 			return Unchanged, nil
 		}
 		if err := keepField(want.Object, have, c.kept); err != nil {
@@ -149,7 +145,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		want.SetResourceVersion(version)
 	}
 	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
-		if IsUIDConflict(err) {
+		if cause.IsUIDConflict(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 		}
 		return Unchanged, fmt.Errorf("apply %s %s: %w", want.GetKind(), want.GetName(), err)
@@ -190,17 +186,6 @@ func keepField(want, have map[string]any, field []string) error {
 		return err
 	}
 	return unstructured.SetNestedField(want, value, field...)
-}
-
-// IsUIDConflict reports whether a write was refused because the object has another
-// UID by now, which the API server calls invalid.
-func IsUIDConflict(err error) bool {
-	_, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
-	var status apierrors.APIStatus
-	if !ok || !errors.As(err, &status) {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // Status applies the owner's part of the status of an object. live must be the
@@ -314,100 +299,6 @@ func normalizeValue(v any) any {
 	return v
 }
 
-// Hash returns a short digest of a JSON value in which nulls, empty maps and empty
-// lists do not count, so that a field that a later version adds and leaves empty
-// changes no hash. An empty text counts: a key of labels or of a nodeSelector may
-// well have no other value. So does an empty selector, which selects everything
-// where one that is left out selects nothing, and an empty spec.tls.
-func Hash(v any) (string, error) {
-	tree, ok := asJSON(v)
-	if !ok {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			return "", fmt.Errorf("encode for hashing: %w", err)
-		}
-		if err := json.Unmarshal(raw, &tree); err != nil {
-			return "", fmt.Errorf("decode for hashing: %w", err)
-		}
-	}
-	tree, _ = pruneEmpty(tree)
-	raw, err := json.Marshal(tree)
-	if err != nil {
-		return "", fmt.Errorf("encode for hashing: %w", err)
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:5]), nil
-}
-
-// asJSON returns a copy of a value as it would be decoded from JSON: numbers become
-// float64. It knows the types that objects are encoded with, and saves them the way
-// through text.
-func asJSON(v any) (any, bool) {
-	switch x := v.(type) {
-	case nil, bool, float64:
-		return x, true
-	case string:
-		return x, utf8.ValidString(x) // text replaces what is none
-	case int64:
-		return float64(x), true
-	case map[string]any:
-		if x == nil {
-			return nil, true
-		}
-		out := make(map[string]any, len(x))
-		for key, value := range x {
-			var ok bool
-			if out[key], ok = asJSON(value); !ok || !utf8.ValidString(key) {
-				return nil, false
-			}
-		}
-		return out, true
-	case []any:
-		if x == nil {
-			return nil, true
-		}
-		out := make([]any, len(x))
-		for i, value := range x {
-			var ok bool
-			if out[i], ok = asJSON(value); !ok {
-				return nil, false
-			}
-		}
-		return out, true
-	}
-	return nil, false
-}
-
-// pruneEmpty drops nulls, empty maps and empty lists, and reports whether anything is left.
-func pruneEmpty(v any) (any, bool) {
-	switch x := v.(type) {
-	case map[string]any:
-		for k, e := range x {
-			if e, ok := pruneEmpty(e); ok || e != nil && (strings.HasSuffix(k, "Selector") || isSwitch(k)) {
-				x[k] = e
-			} else {
-				delete(x, k)
-			}
-		}
-		return x, len(x) > 0
-	case []any:
-		// Elements of a list keep their place: an empty one may mean something.
-		for i := range x {
-			x[i], _ = pruneEmpty(x[i])
-		}
-		return x, len(x) > 0
-	case nil:
-		return nil, false
-	}
-	return v, true
-}
-
-// isSwitch reports whether a field of a group switches something on by being there, even if
-// it is empty.
-func isSwitch(field string) bool {
-	return slices.Contains([]string{"tls", "mysql", "backend", "selfSigned", "authToken", "sessionToken"}, field)
-}
-
 func withoutType(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
@@ -416,86 +307,4 @@ func withoutType(m map[string]any) map[string]any {
 		}
 	}
 	return out
-}
-
-// Contains reports whether have contains want: every field of want with an equal
-// value. Lists of objects that have a name or key are compared by it; finalizers
-// are a set; other lists must be equal.
-func Contains(have, want any) bool {
-	switch w := want.(type) {
-	case map[string]any:
-		h, ok := have.(map[string]any)
-		if !ok {
-			return len(w) == 0 && have == nil
-		}
-		for k, v := range w {
-			if k == "finalizers" && hasAll(h[k], v) {
-				continue
-			}
-			if there := h[k]; !Contains(there, v) || there == nil && v != nil && isSwitch(k) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		return containsList(have, w)
-	}
-	return equality.Semantic.DeepEqual(have, want)
-}
-
-// hasAll reports whether a list has every element of another. Finalizers are a
-// set, to which each operator adds its own.
-func hasAll(have, want any) bool {
-	h, ok := have.([]any)
-	w, too := want.([]any)
-	return ok && too && !slices.ContainsFunc(w, func(e any) bool { return !slices.Contains(h, e) })
-}
-
-func containsList(have any, want []any) bool {
-	h, ok := have.([]any)
-	if !ok {
-		return len(want) == 0 && have == nil
-	}
-	if key := listKey(want); key != "" {
-		byKey := make(map[any]any, len(h))
-		for _, e := range h {
-			if m, ok := e.(map[string]any); ok {
-				byKey[m[key]] = e
-			}
-		}
-		for _, e := range want {
-			if m, ok := e.(map[string]any); !ok || !Contains(byKey[m[key]], e) {
-				return false
-			}
-		}
-		return true
-	}
-	if len(h) != len(want) {
-		return false
-	}
-	for i := range want {
-		if !Contains(h[i], want[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// listKey returns the field that identifies the elements of a list of objects,
-// empty if there is none.
-func listKey(list []any) string {
-	for _, key := range []string{"uid", "name", "type", "topologyKey"} {
-		seen := map[any]bool{}
-		for _, e := range list {
-			m, ok := e.(map[string]any)
-			if !ok || m[key] == nil || seen[m[key]] {
-				break
-			}
-			seen[m[key]] = true
-		}
-		if len(list) > 0 && len(seen) == len(list) {
-			return key
-		}
-	}
-	return ""
 }

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/shared/expiring"
 )
 
 const (
@@ -20,10 +22,10 @@ const (
 // Memory remembers which objects were found to be as desired, so that they are not
 // encoded and compared again while neither they nor what is desired has changed. Nil
 // remembers nothing.
-type Memory struct{ found *ExpiringCache }
+type Memory struct{ found *expiring.Cache }
 
 // NewMemory returns a Memory that remembers nothing yet.
-func NewMemory() *Memory { return &Memory{NewExpiringCache(remembered, rememberedFor)} }
+func NewMemory() *Memory { return &Memory{expiring.New(remembered, rememberedFor)} }
 
 // found is an object that needed no write: what was desired, and what there was.
 type found struct{ desired, live client.Object }

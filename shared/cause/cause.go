@@ -5,7 +5,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Describe names the cause of a network error. The text must be the same for the same
@@ -32,4 +36,15 @@ func Describe(err error) string {
 		return "the connection was closed"
 	}
 	return "network error"
+}
+
+// IsUIDConflict reports whether a write was refused because the object has another
+// UID by now, which the API server calls invalid.
+func IsUIDConflict(err error) bool {
+	_, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	var status apierrors.APIStatus
+	if !ok || !errors.As(err, &status) {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }

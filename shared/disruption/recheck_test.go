@@ -16,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
@@ -107,7 +108,7 @@ func TestAnIrreversibleStepRequiresAFreshAnswerOfPD(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := types.NamespacedName{Namespace: "ns", Name: "basic-pd"}
-			env := operator.Env{PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return pdtest.New(c.now), nil })}
+			env := operator.Env{PD: polling.New(func(types.NamespacedName) (pd.Client, error) { return pdtest.New(c.now), nil })}
 			g := &v1alpha1.PDGroup{}
 			g.Namespace, g.Name = key.Namespace, key.Name
 			var p Result

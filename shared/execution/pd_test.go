@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestOrdersThatAreGivenTogetherAreOneEvent(t *testing.T) {
 	fake := pdtest.New(pd.View{Stores: []pd.Store{{ID: "4", State: pd.StateUp}, {ID: "5", State: pd.StateUp}, {ID: "6", State: pd.StateUp}}})
 	recorder := events.NewFakeRecorder(9)
-	env := operator.Env{Recorder: recorder, PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })}
+	env := operator.Env{Recorder: recorder, PD: polling.New(func(types.NamespacedName) (pd.Client, error) { return fake, nil })}
 	order := func(verb component.CallVerb, store, instance string) component.Call {
 		return component.Call{Verb: verb, Target: store, Instance: instance}
 	}

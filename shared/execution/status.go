@@ -12,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -51,7 +52,7 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 		*status = found.Status
 		tellRollout(env, g, was, found.Changes)
 	}
-	return end.ResultWithin(append(waits, wait)...)
+	return queueing.ResultOf(end, append(waits, wait)...)
 }
 
 // tellRollout records an Event when a group's members begin to get another revision, and

@@ -19,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/shard"
@@ -82,7 +83,7 @@ type Env struct {
 	// Recorder of Events.
 	Recorder events.EventRecorder
 	// PD polls PD, once for all operators of the process; nil unless the Definition has a Dialer.
-	PD *pd.Poller
+	PD *polling.Poller
 	// Credentials are what clusters are connected to with.
 	Credentials *credentials.Store
 	// Image that the operator runs from; empty if it does not know. See Flags.

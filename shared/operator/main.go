@@ -35,6 +35,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/index"
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/shard"
 	"github.com/tidb-groups/tidb-groups/shared/status"
@@ -172,7 +173,7 @@ type Reach struct {
 	// Scope are the namespaces of its shard; nil for those of the flags.
 	Scope *shard.Scope
 
-	poller *pd.Poller // of all operators of the program
+	poller *polling.Poller // of all operators of the program
 }
 
 // NewManager builds the manager of a program with its controllers.
@@ -223,7 +224,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 		}
 	}
 	if reach.Dial != nil {
-		reach.poller = pd.NewPoller(reach.Dial)
+		reach.poller = polling.New(reach.Dial)
 		if err := manager.Add(reach.poller); err != nil {
 			return nil, fmt.Errorf("add PD poller: %w", err)
 		}

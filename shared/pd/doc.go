@@ -1,8 +1,8 @@
-// Package pd asks PD what it knows and gives it the few orders that the operators give.
+// Package pd says what PD knows, and which few orders the operators give it.
 //
-// In goes the name of a PDGroup; out come a View, which is what PD answered last, and an event
-// when an answer differs from the one before. Client is one PD. Poller asks every PD that a
-// group is interested in, in the background, so that no reconcile ever waits for PD.
+// In goes what PD answered last, a View; out comes what it means, such as who is unhealthy. Client
+// is one PD, which package pdclient reaches and package polling asks again and again. Nothing
+// here reads or changes the world.
 //
 // What PD answers is easily misread: see the comments at View and Store.
 package pd

@@ -22,7 +22,7 @@ func TestAStoreIsNotUpSinceTheFirstOfTheAnswersThatSayIt(t *testing.T) {
 		if c.state == "" {
 			next = View{Err: errors.New("no answer")}
 		}
-		next.noteNotUp(last, begin.Add(time.Duration(n)*time.Minute))
+		next.NoteNotUp(last, begin.Add(time.Duration(n)*time.Minute))
 		if last = next; c.state == "" {
 			continue
 		}
@@ -54,7 +54,7 @@ func TestAStoreIsNotUpSinceItsLastHeartbeatOnceAnswersHaveSettled(t *testing.T) 
 		if c.failed {
 			next = View{Err: errors.New("no answer")}
 		}
-		next.noteNotUp(last, now)
+		next.NoteNotUp(last, now)
 		if !c.failed {
 			assert.Equal(t, c.since, now.Sub(next.Stores[0].NotUpSince), n)
 			assert.Equal(t, last.Err == nil && n > 0 && last.Stores[0].NotUpSince.Equal(next.Stores[0].NotUpSince), next.Equal(last), "%d: who waits for the time is told", n)

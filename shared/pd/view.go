@@ -84,7 +84,7 @@ type Store struct {
 	// State is PD's word for it: Up, Disconnected, Down or Offline. After a
 	// change of PD's leader every store is Disconnected for some seconds.
 	State string
-	// NotUpSince is since when it is Disconnected or Down, zero while it is neither: see noteNotUp.
+	// NotUpSince is since when it is Disconnected or Down, zero while it is neither: see NoteNotUp.
 	NotUpSince time.Time
 	// HeartbeatAge is for how long the store has certainly sent PD no heartbeat, by PD's own time.
 	HeartbeatAge time.Duration
@@ -243,10 +243,10 @@ func (s Store) hasSameLoad(t Store) bool { return s.Leaders == t.Leaders && s.Re
 // leader of PD hears of a store that runs within ten seconds.
 const settledAfter = 2 * time.Minute
 
-// noteNotUp notes since when stores are Disconnected or Down: since the first of the answers
+// NoteNotUp notes since when stores are Disconnected or Down: since the first of the answers
 // without a break that say so, this one coming now, or for as long as PD has had no heartbeat: a
 // poll may have failed.
-func (v *View) noteNotUp(before View, now time.Time) {
+func (v *View) NoteNotUp(before View, now time.Time) {
 	for n, s := range v.Stores {
 		if !s.IsUnreachable() {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/turns"
 )
@@ -41,7 +42,7 @@ func serveLate(t *testing.T, server *standIn, path string, after time.Duration) 
 func TestPDIsKnownWhileItWaitsForMembersThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
-	poller := pd.NewPoller(pdclient.NewDialer(serveLate(t, server, healthPath, 3*time.Second)))
+	poller := polling.New(pdclient.NewDialer(serveLate(t, server, healthPath, 3*time.Second)))
 	view := poller.Ask(t.Context(), basic)
 	require.NoError(t, view.Err)
 	assert.NotEmpty(t, view.Leader)
@@ -75,7 +76,7 @@ func TestAPDThatSaysNothingIsNamedWithinTwoSeconds(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
-			poller := pd.NewPoller(pdclient.NewDialer(serveLate(t, server, path, time.Minute)))
+			poller := polling.New(pdclient.NewDialer(serveLate(t, server, path, time.Minute)))
 			begin := time.Now()
 			view := poller.Ask(t.Context(), basic)
 			require.ErrorIs(t, view.Err, context.DeadlineExceeded)

@@ -4,7 +4,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -35,6 +36,12 @@ type Plan struct {
 	Notes []string
 }
 
+// Object is what the API server stores.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
 // Objects are what is applied beside the Instances, and what nothing uses any more.
 type Objects struct {
 	// Services, ConfigMap and Revision to apply, in this order; ConfigMap and
@@ -45,7 +52,7 @@ type Objects struct {
 	// Budget to apply, nil for none.
 	Budget *policyv1.PodDisruptionBudget
 	// Prune are revisions and ConfigMaps that nothing uses any more.
-	Prune []client.Object
+	Prune []Object
 }
 
 // ConfigChanges are what becomes of the configuration of running members.

@@ -11,6 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -41,7 +42,7 @@ func (l *loop[G, S, P, Status]) Reconcile(ctx context.Context, request ctrl.Requ
 	}
 	if c.Pending != nil {
 		if pending := c.Pending(s); pending.Kind != step.KindDone {
-			return pending.Result()
+			return queueing.ResultOf(pending)
 		}
 	}
 	p, err := c.Plan(ctx, g, &s)
@@ -64,7 +65,7 @@ func (l *loop[G, S, P, Status]) conclude(ctx context.Context, g G, s S, found ex
 	}
 	// Secrets that change wake the group (credentials.Store), time does not.
 	if g.GetTLS() != nil {
-		result = step.RequeueWithin(result, certificate.ReviewDelay(g.GetGroupStatus().Certificates, l.env.Now()))
+		result = queueing.RequeueWithin(result, certificate.ReviewDelay(g.GetGroupStatus().Certificates, l.env.Now()))
 	}
 	if c.Announce != nil {
 		c.Announce(g, before)

@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/expiring"
 )
 
 const (
@@ -21,10 +21,10 @@ const (
 
 // Memory remembers what ControllerRevisions store: their data never changes, and it takes
 // long to decode and to hash. Nil remembers nothing.
-type Memory struct{ stored *apply.ExpiringCache }
+type Memory struct{ stored *expiring.Cache }
 
 // NewMemory returns a Memory that remembers nothing yet.
-func NewMemory() *Memory { return &Memory{apply.NewExpiringCache(remembered, rememberedFor)} }
+func NewMemory() *Memory { return &Memory{expiring.New(remembered, rememberedFor)} }
 
 // version is one version of a ControllerRevision.
 type version struct {

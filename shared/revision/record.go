@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/canonical"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
@@ -63,7 +63,7 @@ func (r Record) copy() Record {
 // two spellings of one thing are one revision.
 func (r Record) Hash() (string, error) {
 	r.Inputs = ""
-	return apply.Hash(r)
+	return canonical.Hash(r)
 }
 
 // Target is the rendering that a group's members should have.
@@ -135,7 +135,7 @@ func Decode(stored appsv1.ControllerRevision) (Record, error) {
 // Object returns the ControllerRevision that stores the target for a group.
 func (t Target) Object(group, namespace string, labels map[string]string) (*appsv1.ControllerRevision, error) {
 	// Two spellings of one thing are one revision, and two records.
-	sum, err := apply.Hash([]string{t.Hash, t.Inputs})
+	sum, err := canonical.Hash([]string{t.Hash, t.Inputs})
 	if err != nil {
 		return nil, err
 	}

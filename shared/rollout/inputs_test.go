@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/canonical"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 )
 
@@ -21,7 +21,7 @@ func TestAnEmptyFieldIsAnInputWhereItHasAMeaning(t *testing.T) {
 				*field = &runtime.RawExtension{Raw: []byte(*text)}
 			}
 		}
-		out, err := apply.Hash(rollout.Inputs(g, nil))
+		out, err := canonical.Hash(rollout.Inputs(g, nil))
 		require.NoError(t, err)
 		return out
 	}

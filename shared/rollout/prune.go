@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 )
 
@@ -30,7 +30,7 @@ type storedRevision struct {
 // Prune finds the oldest revisions beyond spec.revisionHistoryLimit that no
 // Instance runs, and the ConfigMaps that only they need. What cannot be read is
 // left alone.
-func Prune(g v1alpha1.Group, s observation.Snapshot, target revision.Target) []client.Object {
+func Prune(g v1alpha1.Group, s observation.Snapshot, target revision.Target) []planning.Object {
 	limit := int(ptr.Deref(g.GetComponentSpec().RevisionHistoryLimit, historyLimit))
 	if len(s.Revisions) <= limit {
 		return nil // which is so nearly always, and needs none of them decoded
@@ -76,7 +76,7 @@ func Prune(g v1alpha1.Group, s observation.Snapshot, target revision.Target) []c
 	for _, r := range idle[:limit] {
 		need(r.Files)
 	}
-	var out []client.Object
+	var out []planning.Object
 	for _, r := range idle[limit:] {
 		out = append(out, &r.object)
 		name, err := ConfigMapName(g.GetName(), r.Files)

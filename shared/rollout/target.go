@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/canonical"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
@@ -24,13 +24,13 @@ func hashInputs(raw []byte) (string, error) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return "", fmt.Errorf("decode the spec: %w", err)
 	}
-	return apply.Hash(tree)
+	return canonical.Hash(tree)
 }
 
 // ConfigMapName names the ConfigMap of a group's files: by their content, so
 // that it never changes under a running pod.
 func ConfigMapName(group string, files map[string]string) (string, error) {
-	sum, err := apply.Hash(files)
+	sum, err := canonical.Hash(files)
 	if err != nil {
 		return "", err
 	}
@@ -52,7 +52,7 @@ func Inputs(g v1alpha1.Group, extra map[string]any) any {
 		spec.Volumes[i].StorageClassName, spec.Volumes[i].VolumeAttributesClassName = nil, nil
 	}
 	inputs := map[string]any{"spec": spec, "extra": extra}
-	if empties := apply.EmptyLiterals(spec); len(empties) > 0 {
+	if empties := canonical.EmptyLiterals(spec); len(empties) > 0 {
 		inputs["empties"] = empties
 	}
 	return inputs

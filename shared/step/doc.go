@@ -2,6 +2,6 @@
 // Fail and Stall. A Wait always has a source that will wake it up and a deadline after which
 // it looks again by itself: there is no bare wait.
 //
-// In go the ends of several steps; out come the most pressing one, for the status, and
-// the result for controller-runtime. RunInParallel runs steps side by side.
+// In go the ends of several steps; out comes the most pressing one. RunInParallel runs steps
+// side by side.
 package step

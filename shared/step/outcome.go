@@ -1,10 +1,6 @@
 package step
 
-import (
-	"time"
-
-	ctrl "sigs.k8s.io/controller-runtime"
-)
+import "time"
 
 // Kind is one of the five ends.
 type Kind string
@@ -112,39 +108,4 @@ func Worst(outcomes ...Outcome) Outcome {
 		worst.After = again
 	}
 	return worst
-}
-
-// Result translates the outcome for controller-runtime. A Stall is not
-// retried, unless After says when: what a user changes wakes the object up.
-func (o Outcome) Result() (ctrl.Result, error) {
-	switch o.Kind {
-	case KindFail:
-		return ctrl.Result{}, o.Err
-	case KindWait, KindAfter, KindStall:
-		return ctrl.Result{RequeueAfter: o.After}, nil
-	case KindDone:
-	}
-	return ctrl.Result{}, nil
-}
-
-// ResultWithin is Result with which the object is reconciled again after each of these times
-// at the latest; 0 asks for nothing.
-func (o Outcome) ResultWithin(limits ...time.Duration) (ctrl.Result, error) {
-	result, err := o.Result()
-	if err != nil {
-		return result, err
-	}
-	for _, limit := range limits {
-		result = RequeueWithin(result, limit)
-	}
-	return result, nil
-}
-
-// RequeueWithin returns a result with which the object is reconciled again after d at the latest; 0
-// asks for nothing.
-func RequeueWithin(result ctrl.Result, d time.Duration) ctrl.Result {
-	if d > 0 && (result.RequeueAfter == 0 || d < result.RequeueAfter) {
-		result.RequeueAfter = d
-	}
-	return result
 }

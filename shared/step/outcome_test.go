@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -31,21 +30,4 @@ func TestTheMostPressingOutcomeWins(t *testing.T) {
 	got = step.Worst(later, after)
 	assert.Equal(t, later.Reason, got.Reason, "the first among equals")
 	assert.Equal(t, time.Second, got.After, "who wants to look again later hides none that wants to look soon")
-}
-
-func TestEveryWaitHasADeadline(t *testing.T) {
-	result, err := step.Wait("PDGroup", time.Minute, "WaitingForPDGroup", "wait").Result()
-	assert.NoError(t, err)
-	assert.Equal(t, ctrl.Result{RequeueAfter: time.Minute}, result)
-}
-
-func TestOnlyAFailureIsRetriedWithBackoff(t *testing.T) {
-	boom := errors.New("boom")
-	_, err := step.Fail("RequestFailed", boom).Result()
-	assert.ErrorIs(t, err, boom)
-	for _, o := range []step.Outcome{step.Done(), step.Stall("InvalidSpec", "fix it")} {
-		result, err := o.Result()
-		assert.NoError(t, err)
-		assert.Zero(t, result)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -19,7 +20,7 @@ import (
 func TestLabelsThatAreSetTogetherAreOneEvent(t *testing.T) {
 	fake := pdtest.New(pd.View{Stores: []pd.Store{{ID: "4"}, {ID: "6"}}})
 	recorder := events.NewFakeRecorder(9)
-	env := operator.Env{Recorder: recorder, PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })}
+	env := operator.Env{Recorder: recorder, PD: polling.New(func(types.NamespacedName) (pd.Client, error) { return fake, nil })}
 	change := func(store, instance, zone string) placement.LabelChange {
 		return placement.LabelChange{StoreID: store, Instance: instance, Labels: map[string]string{"zone": zone}}
 	}

@@ -203,7 +203,7 @@ func (r *runs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return step.Worst(outcome, p.Outcome).ResultWithin(p.Wake)
+	return queueing.ResultOf(step.Worst(outcome, p.Outcome), p.Wake)
 }
 
 // schedules reconciles BackupSchedules.
@@ -262,5 +262,5 @@ func (r *schedules) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return step.Worst(outcome, p.Outcome, p.Last).ResultWithin(p.Wake)
+	return queueing.ResultOf(step.Worst(outcome, p.Outcome, p.Last), p.Wake)
 }

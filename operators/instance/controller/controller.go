@@ -114,7 +114,7 @@ func (r *reconciler) reconcileSnapshot(ctx context.Context, s *observation.Snaps
 	case err != nil:
 		return reconcile.Result{}, false, err
 	}
-	result, err = found.outcome.ResultWithin(found.lookAgain(), wait)
+	result, err = queueing.ResultOf(found.outcome, found.lookAgain(), wait)
 	return result, s.Pod == nil && acted.Kind == step.KindDone && volumeclaim.RecordsClaims(found.before.Volumes, found.after.Volumes), err
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
 	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
 	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
-	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/cause"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -158,7 +158,7 @@ func findSourceField(reason string, err error) string {
 // for example, may be allowed later.
 func FromWriteError(s *observation.Snapshot, reason string, err error) step.Outcome {
 	switch {
-	case apierrors.IsAlreadyExists(err), apply.IsUIDConflict(err):
+	case apierrors.IsAlreadyExists(err), cause.IsUIDConflict(err):
 		// It, or another one, came into being after we looked: look again.
 		return step.Fail(reason, NewConflict(reason))
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):

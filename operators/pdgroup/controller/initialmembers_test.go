@@ -23,6 +23,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -414,7 +415,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 func TestPD03WhatADeletedGroupsPDSaidLastIsNotRecorded(t *testing.T) {
 	g := stored()
 	server := pdtest.New(started(t, g, 3).PD)
-	r := &steps{Env: operator.Env{PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return server, nil })}}
+	r := &steps{Env: operator.Env{PD: polling.New(func(types.NamespacedName) (pd.Client, error) { return server, nil })}}
 	key := client.ObjectKeyFromObject(g)
 	r.PD.Watch(key, true)
 	require.True(t, r.PD.Ask(t.Context(), key).HasQuorum(), "what the former group's PD said last")

@@ -31,6 +31,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -435,7 +436,7 @@ func TestAMemberThatNeverRanIsRemovedEvenWithAClaim(t *testing.T) {
 	answers := pdtest.New(s.PD)
 	r := &steps{Env: operator.Env{
 		Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build(), Recorder: events.NewFakeRecorder(9),
-		PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return answers, nil }),
+		PD: polling.New(func(types.NamespacedName) (pd.Client, error) { return answers, nil }),
 	}}
 	r.removeOrphan(t.Context(), g, s, p)
 	assert.Contains(t, answers.Calls(), "delete-member 4")
@@ -468,7 +469,7 @@ func TestP10AnOrderAboutMembersIsBounded(t *testing.T) {
 	answers := &hanging{PD: pdtest.New(s.PD)}
 	r := &steps{Env: operator.Env{
 		Live: fake.NewClientBuilder().WithScheme(scheme).Build(), Recorder: events.NewFakeRecorder(9),
-		PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return answers, nil }),
+		PD: polling.New(func(types.NamespacedName) (pd.Client, error) { return answers, nil }),
 	}}
 	assert.Equal(t, step.KindFail, r.removeOrphan(t.Context(), g, s, mustPlan(t, g, s)).Kind)
 	assert.Equal(t, step.KindFail, r.setPeerURLs(t.Context(), g, []membership.PeerURLs{{ID: "1", Name: "basic-pd-0", URLs: []string{"http://a:2380"}}}).Kind)

@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -11,7 +10,7 @@ import (
 // AwaitLeaving waits for another owner's object, under a name that the cluster needs, that goes by
 // itself: it is being deleted, or Kubernetes' garbage collector deletes it, because it belongs to a
 // cluster of the same name that was deleted. Done if it stays.
-func AwaitLeaving(c *v1alpha1.TidbCluster, kind string, o client.Object) step.Outcome {
+func AwaitLeaving(c *v1alpha1.TidbCluster, kind string, o metav1.Object) step.Outcome {
 	why := ""
 	switch owner := metav1.GetControllerOf(o); {
 	case o.GetDeletionTimestamp() != nil:

@@ -98,5 +98,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return step.Worst(outcome, p.Outcome).ResultWithin(wait)
+	return queueing.ResultOf(step.Worst(outcome, p.Outcome), wait)
 }

@@ -1,4 +1,4 @@
-package pd
+package polling
 
 import (
 	"context"
@@ -7,17 +7,19 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
 // watch is the interest in one PD. The Poller's lock guards it.
 type watch struct {
-	pd types.NamespacedName
+	key types.NamespacedName
 	// askers are those that ask for the PD, and whether each waits for something to change.
 	askers map[string]bool
 	kicked chan struct{} // holds at most one kick
 	stop   func()
-	client Client // nil until it is needed
-	view   View
+	client pd.Client // nil until it is needed
+	view   pd.View
 	known  bool      // view has been polled
 	set    time.Time // when the settings in view were asked for
 	outage outage
@@ -28,8 +30,8 @@ type watch struct {
 	slow     bool // the last poll took long
 }
 
-func newWatch(pd types.NamespacedName) *watch {
-	return &watch{pd: pd, askers: map[string]bool{}, kicked: make(chan struct{}, 1), stop: func() {}}
+func newWatch(key types.NamespacedName) *watch {
+	return &watch{key: key, askers: map[string]bool{}, kicked: make(chan struct{}, 1), stop: func() {}}
 }
 
 // isMoving reports whether anybody waits for something to change.
@@ -60,7 +62,7 @@ func (w *watch) clearKick() {
 
 // toleratesLateAnswer counts an answer that did not come in time, and reports whether what
 // was known before goes on to count.
-func (w *watch) toleratesLateAnswer(view View, most int) bool {
+func (w *watch) toleratesLateAnswer(view pd.View, most int) bool {
 	if !errors.Is(view.Err, context.DeadlineExceeded) {
 		w.late = 0
 		return false
@@ -71,11 +73,11 @@ func (w *watch) toleratesLateAnswer(view View, most int) bool {
 
 // open returns the client, which is dialed when it is first needed and again
 // after a failure to dial.
-func (w *watch) open(dial Dialer) (Client, error) {
+func (w *watch) open(dial pd.Dialer) (pd.Client, error) {
 	if w.client != nil {
 		return w.client, nil
 	}
-	client, err := dial(w.pd)
+	client, err := dial(w.key)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +93,10 @@ func (w *watch) close() {
 }
 
 // IsAskedFor reports whether the asker has a PD polled.
-func (p *Poller) IsAskedFor(pd types.NamespacedName) bool {
+func (p *Poller) IsAskedFor(key types.NamespacedName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.watches[pd]
+	w := p.watches[key]
 	if w == nil {
 		return false
 	}

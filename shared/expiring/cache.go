@@ -1,4 +1,4 @@
-package apply
+package expiring
 
 import (
 	"sync"
@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// ExpiringCache keeps values for a time, so many at most. Its methods may be used concurrently.
+// Cache keeps values for a time, so many at most. Its methods may be used concurrently.
 // The cache that it rests on drops an expired value when it is asked for, which what belongs to
 // a deleted object never is.
-type ExpiringCache struct {
+type Cache struct {
 	values *cache.LRUExpireCache
 	keeps  time.Duration
 
@@ -19,19 +19,19 @@ type ExpiringCache struct {
 	swept time.Time
 }
 
-// NewExpiringCache returns an empty cache.
-func NewExpiringCache(most int, keeps time.Duration) *ExpiringCache {
-	return &ExpiringCache{values: cache.NewLRUExpireCache(most), keeps: keeps, swept: time.Now()}
+// New returns an empty cache.
+func New(most int, keeps time.Duration) *Cache {
+	return &Cache{values: cache.NewLRUExpireCache(most), keeps: keeps, swept: time.Now()}
 }
 
 // Get returns a value that has not expired.
-func (c *ExpiringCache) Get(key any) (any, bool) { return c.values.Get(key) }
+func (c *Cache) Get(key any) (any, bool) { return c.values.Get(key) }
 
 // Remove drops a value.
-func (c *ExpiringCache) Remove(key any) { c.values.Remove(key) }
+func (c *Cache) Remove(key any) { c.values.Remove(key) }
 
 // Add keeps a value, and drops those that have expired, once in a while.
-func (c *ExpiringCache) Add(key, value any) {
+func (c *Cache) Add(key, value any) {
 	c.values.Add(key, value, c.keeps)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-package pd_test
+package polling_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 )
 
 // S F9, U 3: a region whose majority is on stores that PD does not hear of is found,
@@ -39,7 +40,7 @@ func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
 			}
 		})
 		name := types.NamespacedName{Namespace: "ns", Name: "a"}
-		poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
+		poller := polling.New(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- poller.Start(ctx) }()
@@ -76,7 +77,7 @@ func TestRegionsOfStoresThatAreRemovedByForceHaveNoMajority(t *testing.T) {
 				v.Stores[i].Regions = 1
 			}
 		})
-		poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
+		poller := polling.New(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- poller.Start(ctx) }()

@@ -1,4 +1,4 @@
-package pd
+package polling
 
 import (
 	"context"
@@ -44,12 +44,12 @@ func (p *Poller) Events(handlers ...handler.EventHandler) source.Source {
 
 // notifySubscribers wakes the subscribers. A queue takes a request without blocking, so
 // nothing is lost and nothing is waited for.
-func (p *Poller) notifySubscribers(pd types.NamespacedName) {
+func (p *Poller) notifySubscribers(key types.NamespacedName) {
 	p.mu.Lock()
 	p.subscribers = slices.DeleteFunc(p.subscribers, func(s subscriber) bool { return s.ctx.Err() != nil })
 	subscribers := slices.Clone(p.subscribers)
 	p.mu.Unlock()
-	group := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: pd.Namespace, Name: pd.Name}}
+	group := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	for _, s := range subscribers {
 		for _, h := range s.handlers {
 			h.Generic(s.ctx, event.GenericEvent{Object: group}, s.queue)

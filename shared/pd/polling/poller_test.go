@@ -1,4 +1,4 @@
-package pd_test
+package polling_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 	"github.com/tidb-groups/tidb-groups/shared/turns"
 )
 
@@ -120,7 +121,7 @@ func (f *fake) takeLight() []time.Duration {
 var basic = types.NamespacedName{Namespace: "default", Name: "basic-pd"}
 
 type bench struct {
-	*pd.Poller
+	*polling.Poller
 	fakes map[types.NamespacedName]*fake
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	stop  func()
@@ -129,7 +130,7 @@ type bench struct {
 func newBench(t *testing.T, handlers ...handler.EventHandler) *bench {
 	t.Helper()
 	b := &bench{fakes: map[types.NamespacedName]*fake{basic: {begin: time.Now()}, other: {begin: time.Now()}}}
-	b.Poller = pd.NewPoller(func(name types.NamespacedName) (pd.Client, error) {
+	b.Poller = polling.New(func(name types.NamespacedName) (pd.Client, error) {
 		f := b.fakes[name]
 		if f == nil {
 			return nil, errors.New("no such PD")
@@ -571,7 +572,7 @@ func TestForgettingEndsPollsAndDropsTheView(t *testing.T) {
 func TestAPDWatchedBeforeTheStartIsPolledFromTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{begin: time.Now()}
-		p := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return f, nil })
+		p := polling.New(func(types.NamespacedName) (pd.Client, error) { return f, nil })
 		assert.True(t, p.NeedLeaderElection())
 		p.Watch(basic, false)
 		pass(time.Minute)
@@ -596,7 +597,7 @@ func TestTheTimingCanBeChosen(t *testing.T) {
 		f := &fake{begin: time.Now()}
 		timing := turns.DefaultTiming()
 		timing.Steady = time.Minute
-		p := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return f, nil }, pd.WithTiming(timing))
+		p := polling.New(func(types.NamespacedName) (pd.Client, error) { return f, nil }, polling.WithTiming(timing))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- p.Start(ctx) }()

@@ -1,4 +1,4 @@
-package pd_test
+package polling_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 )
 
 // closing is a client that notes that it was closed. Nothing else is asked of
@@ -21,7 +22,7 @@ func (c *closing) Close() { c.closed = true }
 
 func TestKeepForgetsOnlyUnusedPDsOfTheNamespace(t *testing.T) {
 	clients := map[types.NamespacedName]*closing{}
-	poller := pd.NewPoller(func(key types.NamespacedName) (pd.Client, error) {
+	poller := polling.New(func(key types.NamespacedName) (pd.Client, error) {
 		clients[key] = &closing{}
 		return clients[key], nil
 	})

@@ -1,4 +1,4 @@
-package apply_test
+package canonical_test
 
 import (
 	"encoding/json"
@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/canonical"
 )
 
 func TestAFieldThatIsEmptyChangesNoHash(t *testing.T) {
-	base, err := apply.Hash(map[string]any{"a": 1, "list": []any{map[string]any{"x": "y"}}})
+	base, err := canonical.Hash(map[string]any{"a": 1, "list": []any{map[string]any{"x": "y"}}})
 	require.NoError(t, err)
 	for name, v := range map[string]map[string]any{
 		"a null":        {"a": 1, "list": []any{map[string]any{"x": "y"}}, "new": nil},
@@ -21,7 +21,7 @@ func TestAFieldThatIsEmptyChangesNoHash(t *testing.T) {
 		"an empty list": {"a": 1, "list": []any{map[string]any{"x": "y"}}, "new": []any{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := apply.Hash(v)
+			got, err := canonical.Hash(v)
 			require.NoError(t, err)
 			assert.Equal(t, base, got)
 		})
@@ -34,7 +34,7 @@ func TestAFieldThatIsEmptyChangesNoHash(t *testing.T) {
 		"an empty text in a list":     {"a": 1, "list": []any{map[string]any{"x": "y", "new": ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := apply.Hash(v)
+			got, err := canonical.Hash(v)
 			require.NoError(t, err)
 			assert.NotEqual(t, base, got)
 		})
@@ -61,7 +61,7 @@ func TestHolds(t *testing.T) {
 		"an empty list is held by nothing":         {nil, []any{}, true},
 		"a map is not held by a text":              {"a", m{"a": int64(1)}, false},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.holds, apply.Contains(c.have, c.want)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.holds, canonical.Contains(c.have, c.want)) })
 	}
 }
 
@@ -93,10 +93,10 @@ func TestATreeHasTheHashOfItsText(t *testing.T) {
 		tree := map[string]any{"a": value(4), "b": value(4)}
 		text, err := json.Marshal(tree)
 		require.NoError(t, err)
-		want, err := apply.Hash(json.RawMessage(text))
+		want, err := canonical.Hash(json.RawMessage(text))
 		require.NoError(t, err)
 		before := fmt.Sprintf("%#v", tree)
-		got, err := apply.Hash(tree)
+		got, err := canonical.Hash(tree)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%s", text)
 		require.Equal(t, before, fmt.Sprintf("%#v", tree), "it is left as it is")

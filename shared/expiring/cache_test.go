@@ -1,4 +1,4 @@
-package apply
+package expiring
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 func TestWhatHasExpiredIsDroppedThoughItIsNeverAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewExpiringCache(100, time.Hour)
+		c := New(100, time.Hour)
 		held := func() (n int) {
 			c.values.RemoveAll(func(any) bool { n++; return false })
 			return n

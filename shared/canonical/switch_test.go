@@ -1,4 +1,4 @@
-package apply
+package canonical
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package pd
+package polling
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/tidb-groups/tidb-groups/shared/turns"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
 // errStartedTwice is a mistake in the wiring of an operator.
@@ -29,7 +31,7 @@ type Poller struct {
 
 // polls are what all askers of one process share.
 type polls struct {
-	dial   Dialer
+	dial   pd.Dialer
 	timing turns.Timing
 	turns  *turns.Turns
 
@@ -45,16 +47,16 @@ var (
 	_ manager.LeaderElectionRunnable = (*Poller)(nil)
 )
 
-// PollerOption changes a new Poller.
-type PollerOption func(*Poller)
+// Option changes a new Poller.
+type Option func(*Poller)
 
 // WithTiming polls at other times than turns.DefaultTiming.
-func WithTiming(timing turns.Timing) PollerOption {
+func WithTiming(timing turns.Timing) Option {
 	return func(p *Poller) { p.timing = timing }
 }
 
-// NewPoller returns a Poller that watches nothing yet.
-func NewPoller(dial Dialer, options ...PollerOption) *Poller {
+// New returns a Poller that watches nothing yet.
+func New(dial pd.Dialer, options ...Option) *Poller {
 	p := &Poller{polls: &polls{dial: dial, timing: turns.DefaultTiming(), watches: map[types.NamespacedName]*watch{}}}
 	for _, option := range options {
 		option(p)
@@ -98,14 +100,14 @@ func (p *Poller) Start(ctx context.Context) error {
 // Watch asks for a PD to be polled, at once for the first time. Moving says
 // that the caller waits for something to change in PD: it is then polled
 // often. Call it in every reconcile; it is cheap, and each asker's latest call counts.
-func (p *Poller) Watch(pd types.NamespacedName, moving bool) {
+func (p *Poller) Watch(key types.NamespacedName, moving bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.watches[pd]
+	w := p.watches[key]
 	if w == nil {
-		w = newWatch(pd)
+		w = newWatch(key)
 		w.askers[p.asker] = moving
-		p.watches[pd] = w
+		p.watches[key] = w
 		p.run(w)
 		return
 	}
@@ -118,22 +120,22 @@ func (p *Poller) Watch(pd types.NamespacedName, moving bool) {
 // Kick polls a PD soon, because something was just done to it or to its pods.
 // Kicks that come close together make one poll. A PD that is not watched is
 // not polled.
-func (p *Poller) Kick(pd types.NamespacedName) {
+func (p *Poller) Kick(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.watches[pd]; w != nil {
+	if w := p.watches[key]; w != nil {
 		w.kick()
 	}
 }
 
 // View returns what the latest poll of a PD found; false if it has not been
 // polled yet or is not watched.
-func (p *Poller) View(pd types.NamespacedName) (View, bool) {
+func (p *Poller) View(key types.NamespacedName) (pd.View, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.watches[pd]
+	w := p.watches[key]
 	if w == nil || !w.known {
-		return View{}, false
+		return pd.View{}, false
 	}
 	return w.view, true
 }
@@ -141,12 +143,12 @@ func (p *Poller) View(pd types.NamespacedName) (View, bool) {
 // Ask polls a PD at this moment and returns what it says, which is the latest
 // View from then on. It is for callers about to do what cannot be undone.
 // It ends with the context, or with the deadline of a poll.
-func (p *Poller) Ask(ctx context.Context, pd types.NamespacedName) View {
+func (p *Poller) Ask(ctx context.Context, key types.NamespacedName) pd.View {
 	p.mu.Lock()
-	w := p.watches[pd]
+	w := p.watches[key]
 	p.mu.Unlock()
 	if w == nil {
-		w = newWatch(pd)
+		w = newWatch(key)
 		defer func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -158,13 +160,13 @@ func (p *Poller) Ask(ctx context.Context, pd types.NamespacedName) View {
 
 // Client returns the client that a PD is polled with; of a PD that is not
 // watched, a new one that the caller closes.
-func (p *Poller) Client(pd types.NamespacedName) (Client, error) {
+func (p *Poller) Client(key types.NamespacedName) (pd.Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.watches[pd]; w != nil {
+	if w := p.watches[key]; w != nil {
 		return w.open(p.dial)
 	}
-	return p.dial(pd)
+	return p.dial(key)
 }
 
 // run starts the goroutine of a watch if the Poller has been started and the
@@ -222,7 +224,7 @@ func (p *Poller) isMoving(w *watch) bool {
 // reusableView returns the View of which a poll need not ask for the settings again; nil if it has
 // to: what is known of them is too old, or a reconcile waits for something, or has just done
 // something.
-func (p *Poller) reusableView(w *watch, kicked bool) *View {
+func (p *Poller) reusableView(w *watch, kicked bool) *pd.View {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if kicked || !w.known || w.isMoving() || w.late > 0 || w.view.Err != nil || time.Since(w.set) >= p.timing.Settings {
@@ -245,7 +247,7 @@ func (p *Poller) mayTakeLong(w *watch) bool {
 // poll is what came of one question to a PD, and the answer.
 type poll struct {
 	turns.Poll
-	view View
+	view pd.View
 }
 
 // poll asks one PD once, keeps the answer and tells the subscribers if it
@@ -253,7 +255,7 @@ type poll struct {
 // later question counts. The first answers that do not come in time leave what
 // is known as it is: a moment without a processor is no reason to wake everybody. If before
 // is not nil, its settings are taken over.
-func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
+func (p *Poller) poll(ctx context.Context, w *watch, before *pd.View) poll {
 	p.mu.Lock()
 	w.asked++
 	question, begin := w.asked, time.Now()
@@ -261,7 +263,7 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 	out := poll{view: p.ask(ctx, w, before)}
 	out.Failed = out.view.Err != nil
 	p.mu.Lock()
-	if p.watches[w.pd] != w || ctx.Err() != nil || question < w.answered {
+	if p.watches[w.key] != w || ctx.Err() != nil || question < w.answered {
 		// Forgotten, stopping, or overtaken: a poll that was cut off says nothing.
 		p.mu.Unlock()
 		return out
@@ -276,7 +278,7 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 		// The settings may have been asked for meanwhile.
 		out.view, _ = out.view.WithSettings(w.view)
 	}
-	out.view.noteNotUp(w.view, begin)
+	out.view.NoteNotUp(w.view, begin)
 	p.checkOutage(w, &out.view)
 	out.Changed = !w.known || !w.view.Equal(out.view)
 	w.view, w.known = out.view, true
@@ -285,22 +287,22 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 	}
 	p.mu.Unlock()
 	if out.Changed {
-		p.notifySubscribers(w.pd)
+		p.notifySubscribers(w.key)
 	}
 	return out
 }
 
-func (p *Poller) ask(ctx context.Context, w *watch, before *View) View {
+func (p *Poller) ask(ctx context.Context, w *watch, before *pd.View) pd.View {
 	p.mu.Lock()
 	client, err := w.open(p.dial)
 	p.mu.Unlock()
 	if err != nil {
-		return View{Err: err}
+		return pd.View{Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timing.Deadline)
 	defer cancel()
 	view, err := fetchView(ctx, client, before)
-	if errors.Is(err, ErrNoLeader) {
+	if errors.Is(err, pd.ErrNoLeader) {
 		select {
 		case <-time.After(p.timing.Handover):
 			view, err = client.View(ctx)
@@ -308,13 +310,13 @@ func (p *Poller) ask(ctx context.Context, w *watch, before *View) View {
 		}
 	}
 	if err != nil {
-		return View{Err: err}
+		return pd.View{Err: err}
 	}
 	return view
 }
 
 // fetchView asks for everything, or for what changes by itself if before is not nil.
-func fetchView(ctx context.Context, client Client, before *View) (View, error) {
+func fetchView(ctx context.Context, client pd.Client, before *pd.View) (pd.View, error) {
 	if before == nil {
 		return client.View(ctx)
 	}
