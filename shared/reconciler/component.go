@@ -8,6 +8,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -72,10 +74,14 @@ func Definition(kind string, setup func(ctx context.Context, env operator.Env) e
 }
 
 // cachedChildren keeps what belongs to other components out of the cache: each version of an
-// Instance that another component's member goes through would be decoded for nothing.
+// Instance that another component's member goes through would be decoded for nothing, and each
+// status that Kubernetes writes to a claim or a PodDisruptionBudget. Leases are of whole clusters.
 func cachedChildren(info v1alpha1.ComponentInfo) map[client.Object]cache.ByObject {
 	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: info.Component})}
-	return map[client.Object]cache.ByObject{&v1alpha1.Instance{}: own, &appsv1.ControllerRevision{}: own}
+	return map[client.Object]cache.ByObject{
+		&v1alpha1.Instance{}: own, &appsv1.ControllerRevision{}: own, &policyv1.PodDisruptionBudget{}: own,
+		&corev1.PersistentVolumeClaim{}: own, &corev1.Service{}: own, &corev1.ConfigMap{}: own,
+	}
 }
 
 // newListFunc returns how an empty list of a component's groups is made.

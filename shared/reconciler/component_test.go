@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 type (
@@ -50,4 +53,12 @@ func TestAComponentNamesItsMissingField(t *testing.T) {
 	c := complete()
 	c.Kind = "TiCIGroup"
 	assert.EqualError(t, c.Setup(operator.Env{}), `kind "TiCIGroup" has no row in v1alpha1.ComponentTable`)
+}
+
+func TestWhatBelongsToOtherComponentsIsNotCached(t *testing.T) {
+	for kind, wants := range cachedChildren(v1alpha1.ComponentInfo{Component: "tikv"}) {
+		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		assert.True(t, wants.Label.Matches(labels.Set(workload.Labels(g))), "%T of the group", kind)
+		assert.False(t, wants.Label.Matches(labels.Set(workload.Labels(&v1alpha1.PDGroup{ObjectMeta: g.ObjectMeta}))), "%T of another component", kind)
+	}
 }

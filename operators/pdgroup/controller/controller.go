@@ -2,10 +2,13 @@ package controller
 
 import (
 	"context"
+	"maps"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -54,7 +57,10 @@ func Definition() operator.Definition {
 		return (&steps{env, issuance.NewReader(env.Live, env.Credentials, env.Now), members}).component().Setup(env)
 	})
 	out.Dialer, out.Tools = pdclient.OpenWithConfig, true
-	out.Cached = nil // a recovery waits for the pods of everything that PD serves
+	// A recovery waits for the pods of everything that PD serves.
+	maps.DeleteFunc(out.Cached, func(object client.Object, _ cache.ByObject) bool {
+		return reflect.TypeOf(object) == reflect.TypeFor[*v1alpha1.Instance]()
+	})
 	return out
 }
 
