@@ -1,6 +1,7 @@
 package sqljob
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -190,9 +191,10 @@ func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *ba
 		m.wake(lookAgain)
 	case failed != nil && end.Unstarted:
 		left := failed.LastTransitionTime.Add(retry).Sub(m.seen.Now)
-		if m.wake(max(left, lookAgain)); left <= 0 && before == v1alpha1.SQLWaiting {
+		if left <= 0 && before == v1alpha1.SQLWaiting {
 			m.drop(job) // now that status says that it did not run
 		}
+		m.wake(cmp.Or(max(left, 0), retry))
 		return waitingStatus(status, m.describeFailure(job, failed, end)+"; no statement ran, and it is tried again")
 	case failed != nil:
 		status.State, status.CompletionTime = v1alpha1.SQLFailed, &failed.LastTransitionTime
