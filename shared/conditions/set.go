@@ -16,6 +16,9 @@ import (
 // the note of an Event, in which "UpToDate is False: " stands before it.
 const maxMessage = 960
 
+// clockSkew is by how much the clock of a node may be ahead of the operator's and still be believed.
+const clockSkew = time.Minute
+
 // Set is the conditions that one operator owns on one object, under
 // construction.
 type Set struct {
@@ -53,9 +56,9 @@ func (s *Set) SetCondition(conditionType string, status metav1.ConditionStatus, 
 
 // NotBefore moves the transition time of a condition of the Set forward to a time
 // before which it cannot have been, because what it reports has turned there and
-// back unseen.
+// back unseen. A time that is to come is of a clock that is wrong, and tells nothing.
 func (s *Set) NotBefore(conditionType string, since metav1.Time) {
-	if c := meta.FindStatusCondition(s.list, conditionType); c != nil && c.LastTransitionTime.Before(&since) {
+	if c := meta.FindStatusCondition(s.list, conditionType); c != nil && c.LastTransitionTime.Before(&since) && since.Sub(s.now.Time) <= clockSkew {
 		c.LastTransitionTime = since
 	}
 }

@@ -66,6 +66,8 @@ func Register(registry prometheus.Registerer, source Source) error {
 type collector struct {
 	Source
 	descs map[string]*prometheus.Desc
+	// clusters of the TiDBGroups, in one scrape.
+	clusters map[types.NamespacedName]string
 }
 
 func newCollector(source Source) *collector {
@@ -133,8 +135,12 @@ func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) er
 	if err := c.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list %s: %w", c.Kind, err)
 	}
+	clusters, err := c.listClusters(ctx, list)
+	if err != nil {
+		return err
+	}
+	c = &collector{Source: c.Source, descs: c.descs, clusters: clusters}
 	if err := meta.EachListItem(list, func(o runtime.Object) error {
-		o = c.nameCluster(ctx, o)
 		if object, ok := o.(client.Object); ok {
 			c.collectConditions(ch, object)
 		}
@@ -156,31 +162,51 @@ func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) er
 	return c.collectClaims(ctx, ch)
 }
 
-// nameCluster returns a copy of an object of backups with the label of its cluster, which nothing on it
-// names but the TiDBGroup that it goes through. Other objects stay as they are.
-func (c *collector) nameCluster(ctx context.Context, o runtime.Object) runtime.Object {
-	var through string
+// throughGroup is the TiDBGroup that an object of backups goes through, empty for other objects.
+func throughGroup(o client.Object) string {
 	switch of := o.(type) {
 	case v1alpha1.Run:
-		through = of.GetTiDBGroup()
+		return of.GetTiDBGroup()
 	case *v1alpha1.BackupSchedule:
-		through = of.Spec.Template.TiDBGroup.Name
-	default:
-		return o
+		return of.Spec.Template.TiDBGroup.Name
 	}
-	named, is := o.DeepCopyObject().(client.Object)
-	group := &v1alpha1.TiDBGroup{}
-	if !is || c.Reader.Get(ctx, types.NamespacedName{Namespace: named.GetNamespace(), Name: through}, group) != nil {
-		return o
+	return ""
+}
+
+// listClusters returns the clusters of the TiDBGroups that objects of backups go through: nothing else
+// on these names their cluster. An operator of other objects does not read TiDBGroups.
+func (c *collector) listClusters(ctx context.Context, objects client.ObjectList) (map[types.NamespacedName]string, error) {
+	passes := false
+	if err := meta.EachListItem(objects, func(o runtime.Object) error {
+		object, is := o.(client.Object)
+		passes = passes || is && throughGroup(object) != ""
+		return nil
+	}); err != nil || !passes {
+		return nil, err
 	}
-	named.SetLabels(map[string]string{v1alpha1.LabelUmbrella: workload.ClusterOf(group)})
-	return named
+	var groups v1alpha1.TiDBGroupList
+	if err := c.Reader.List(ctx, &groups, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list TiDBGroups: %w", err)
+	}
+	out := map[types.NamespacedName]string{}
+	for i := range groups.Items {
+		out[client.ObjectKeyFromObject(&groups.Items[i])] = workload.ClusterOf(&groups.Items[i])
+	}
+	return out, nil
+}
+
+// clusterOf is the cluster of an object.
+func (c *collector) clusterOf(o client.Object) string {
+	if cluster, known := c.clusters[types.NamespacedName{Namespace: o.GetNamespace(), Name: throughGroup(o)}]; known {
+		return cluster
+	}
+	return workload.ClusterOf(o)
 }
 
 // sendGauge gives one series of an object. A label that is no text, as what came to the API server
 // as protobuf may be, would keep all metrics of the process from being read.
 func (c *collector) sendGauge(ch chan<- prometheus.Metric, name string, value float64, o client.Object, labels ...string) {
-	labels = append([]string{o.GetNamespace(), o.GetName(), workload.ClusterOf(o)}, labels...)
+	labels = append([]string{o.GetNamespace(), o.GetName(), c.clusterOf(o)}, labels...)
 	for i := range labels {
 		labels[i] = strings.ToValidUTF8(labels[i], "?")
 	}

@@ -279,3 +279,31 @@ func TestMetricsOfBackupsNameTheirCluster(t *testing.T) {
 	assert.Contains(t, c.series(t), "log_backup_checkpoint_seconds{cluster=shop,kind=LogBackup,name=log,namespace=db} 3600")
 	assert.Empty(t, log.Labels, "what the cache holds is not changed")
 }
+
+// counted counts the objects that are looked up one by one.
+type counted struct {
+	client.Reader
+	gets *int
+}
+
+func (c counted) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	*c.gets++
+	return c.Reader.Get(ctx, key, into, options...)
+}
+
+// OPS-03: old backups are kept by the hundred, and each look-up copies a TiDBGroup.
+func TestAScrapeOfBackupsLooksNoGroupUp(t *testing.T) {
+	group := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "sql", Namespace: "db"}}
+	group.Spec.PDGroup.Name = "basic-pd"
+	objects := []client.Object{group}
+	for _, name := range []string{"one", "two", "three"} {
+		b := &v1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "db"}}
+		b.Spec.TiDBGroup.Name = "sql"
+		objects = append(objects, b)
+	}
+	list, gets := func() client.ObjectList { return &v1alpha1.BackupList{} }, 0
+	c := newCluster(t, v1alpha1.KindBackup, list, objects...)
+	require.NoError(t, metrics.Register(c.registry, metrics.Source{Kind: v1alpha1.KindBackup, List: list, Reader: counted{c.Client, &gets}, Now: clock}))
+	assert.Contains(t, c.series(t), "unconverged_seconds{cluster=basic-pd,kind=Backup,name=two,namespace=db} 0")
+	assert.Zero(t, gets)
+}

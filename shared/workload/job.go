@@ -2,13 +2,23 @@ package workload
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
+
+// refusal is how soon a Job has failed after its pod came to a node that refuses it.
+const refusal = 10 * time.Second
+
+// rejected is how a kubelet begins the message of every pod that it refuses, whatever the reason: that
+// its node is short of disk has the reason of an eviction.
+const rejected = "Pod was rejected: "
 
 // JobPod returns what the pods of all Jobs have in common: they run once, without root and
 // without access to the API server.
@@ -57,6 +67,27 @@ func EndBeside(pod *corev1.Pod, container string) *corev1.ContainerStateTerminat
 		return nil
 	}
 	return ended
+}
+
+// MayHaveStarted reports whether the container with the program may have run in a pod whose Job failed at a
+// time. It has not if the node has refused the pod, or the container before it has failed. A kubelet
+// that is started again also refuses pods that ran, and forgets their containers: only when the
+// pod came to the node stays.
+func MayHaveStarted(pod *corev1.Pod, failed metav1.Time) bool {
+	s := pod.Status
+	for _, c := range s.ContainerStatuses {
+		if c.State.Waiting == nil {
+			return true
+		}
+	}
+	for _, c := range s.InitContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return false
+		}
+	}
+	refused := strings.HasPrefix(s.Message, rejected)
+	atOnce := s.StartTime != nil && failed.Sub(s.StartTime.Time).Abs() < refusal
+	return !refused || !atOnce || len(s.InitContainerStatuses)+len(s.ContainerStatuses) > 0
 }
 
 // KeyVolume returns a volume with one key of a Secret as a file. The Secret may be missing:

@@ -25,13 +25,6 @@ const lag = 10 * time.Second
 // born is how soon after a Job Kubernetes has made its pod.
 const born = 5 * time.Second
 
-// refusal is how soon a Job has failed after its pod came to a node that refuses it.
-const refusal = 10 * time.Second
-
-// rejected is how a kubelet begins the message of every pod that it refuses, whatever the reason: that
-// its node is short of disk has the reason of an eviction.
-const rejected = "Pod was rejected: "
-
 // end is how a Job ended.
 type end struct {
 	complete, failed bool
@@ -77,7 +70,7 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 		out.complete, out.failed, out.at, out.beside = t.ExitCode == 0, t.ExitCode != 0, t.FinishedAt, true
 	}
 	pods := p.podsOf(job)
-	out.unstarted = len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return mayHaveStarted(pod, out.at) })
+	out.unstarted = len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return workload.MayHaveStarted(pod, out.at) })
 	for _, pod := range pods {
 		if pod.Status.Reason != "" {
 			out.words = "its pod ended without a message: " + result.OneLine(pod.Status.Reason)
@@ -96,27 +89,6 @@ func (p *planner) readEnd(job *batchv1.Job) end {
 		}
 	}
 	return out
-}
-
-// mayHaveStarted reports whether the container with the program may have run in a pod whose Job failed at a
-// time. It has not if the node has refused the pod, or the container before it has failed. A kubelet
-// that is started again also refuses pods that ran, and forgets their containers: only when the
-// pod came to the node stays.
-func mayHaveStarted(pod *corev1.Pod, failed metav1.Time) bool {
-	s := pod.Status
-	for _, c := range s.ContainerStatuses {
-		if c.State.Waiting == nil {
-			return true
-		}
-	}
-	for _, c := range s.InitContainerStatuses {
-		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			return false
-		}
-	}
-	refused := strings.HasPrefix(s.Message, rejected)
-	atOnce := s.StartTime != nil && failed.Sub(s.StartTime.Time).Abs() < refusal
-	return !refused || !atOnce || len(s.InitContainerStatuses)+len(s.ContainerStatuses) > 0
 }
 
 // podsOf are the pods of a Job.

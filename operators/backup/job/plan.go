@@ -241,8 +241,12 @@ func (p *planner) checkGate(f jobtemplate.Files) step.Outcome {
 		}
 		return step.Done()
 	}
-	if l := p.findActiveLog(); l != nil {
-		return p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s writes a log of the cluster, and BR restores only where none is written: stop it: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"state\":\"Stopped\"}}'", l.Name, l.Namespace, l.Name))
+	switch l := p.findActiveLog(); {
+	case l == nil:
+	case l.Spec.State == v1alpha1.LogStopped, l.DeletionTimestamp != nil:
+		return p.waitForObjects(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s is being stopped: BR restores only where no log is written", l.Name))
+	default:
+		return p.stallRun(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s writes a log of the cluster, and BR restores only where none is written: stop it: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"state\":\"Stopped\"}}'", l.Name, l.Namespace, l.Name))
 	}
 	if other := p.findRunning(); other != nil {
 		return p.waitForObjects(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s belongs to another physical run of the cluster, and only one runs at a time: kubectl -n %s describe job %s", other.Name, other.Namespace, other.Name))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // full is a Backup that a log can go on from.
@@ -44,6 +45,22 @@ func TestBR01ARestoreWaitsForEachLogOfItsCluster(t *testing.T) {
 		p := MakePlan(r, Seen{Group: group(), Image: image, Now: clock(), Log: running(), Backups: []*v1alpha1.Backup{full("old", 10, nil)}, Logs: []*v1alpha1.LogBackup{l}})
 		assert.Nil(t, p.Start, name)
 		assert.Contains(t, p.Outcome.Message, "kubectl -n db patch logbackup the-log", name)
+		assert.Equal(t, step.KindStall, p.Outcome.Kind, "only a user stops it")
+	}
+}
+
+func TestBR01ARestoreWaitsForALogThatIsBeingStopped(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.LogBackup){
+		"by its spec": func(l *v1alpha1.LogBackup) { l.Spec.State = v1alpha1.LogStopped },
+		"as it goes":  func(l *v1alpha1.LogBackup) { l.DeletionTimestamp = &metav1.Time{Time: clock()} },
+	} {
+		l, r := running(), toMoment(40)
+		change(l)
+		r.Status.Backup = "old"
+		p := MakePlan(r, Seen{Group: group(), Image: image, Now: clock(), Log: running(), Backups: []*v1alpha1.Backup{full("old", 10, nil)}, Logs: []*v1alpha1.LogBackup{l}})
+		assert.Nil(t, p.Start, name)
+		assert.Equal(t, step.KindWait, p.Outcome.Kind, name)
+		assert.Contains(t, p.Outcome.Message, "LogBackup the-log is being stopped", name)
 	}
 }
 

@@ -15,6 +15,21 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
+// The kubelet gives no times of a container that it does not find any more, and containerd those up to
+// the restart of the node: that is no crash.
+func TestAContainerThatWasLostWithItsNodeDoesNotCrash(t *testing.T) {
+	for _, reason := range []string{"ContainerStatusUnknown", "Unknown"} {
+		i, found := judge(t, step.Done(), func(s *observation.Snapshot) {
+			status := corev1.ContainerStatus{Name: "tikv", Ready: true, RestartCount: 2}
+			status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(clock().Add(-time.Second))}
+			status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: reason}
+			s.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+		})
+		assert.Equal(t, v1alpha1.ReasonPodReady, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Reason, reason)
+		assert.Zero(t, found.lookAgain(), reason)
+	}
+}
+
 // P1: a pod is ready between two crashes of its container, and others rely on it
 // then. That it is not to be relied upon is in the reason.
 func TestAPodThatIsReadyBetweenTwoCrashesIsNotReliable(t *testing.T) {

@@ -284,3 +284,23 @@ func TestAPodThatWasReadyAgainUnseenIsReadySinceThen(t *testing.T) {
 	s.Instance.Status.Conditions = after.after.Conditions
 	assert.Equal(t, after.after.Conditions, reportStatus(s, makePlan(s), step.Done(), clock().Add(2*time.Hour)).after.Conditions, "it changes once")
 }
+
+// The clock of a node may be wrong by hours: others would wait as long for what is ready since then.
+func TestAPodIsNotReadySinceATimeThatIsToCome(t *testing.T) {
+	for name, c := range map[string]struct{ ahead, want time.Duration }{
+		"a clock that is a little ahead": {10 * time.Second, 10 * time.Second},
+		"a clock that is hours ahead":    {3 * time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := world(t)
+			s.Instance.Status.Conditions = nil
+			for n := range s.Pod.Status.Conditions {
+				s.Pod.Status.Conditions[n].LastTransitionTime = metav1.NewTime(clock().Add(c.ahead))
+			}
+			first := reportStatus(s, makePlan(s), step.Done(), clock()).after.Conditions
+			assert.Equal(t, clock().Add(c.want), meta.FindStatusCondition(first, v1alpha1.ConditionPodReady).LastTransitionTime.Time)
+			s.Instance.Status.Conditions = first
+			assert.Equal(t, first, reportStatus(s, makePlan(s), step.Done(), clock().Add(time.Minute)).after.Conditions, "it changes once")
+		})
+	}
+}

@@ -12,14 +12,14 @@ import (
 
 // findCrashingContainer finds a container of a ready pod that has stopped again and again, and
 // for how long yet that may count against it; empty if there is none. One that ran
-// for long before it stopped is no such container.
+// for long before it stopped, or was lost with its node, is no such container.
 func findCrashingContainer(pod *corev1.Pod, now time.Time) (container string, left time.Duration) {
 	if pod == nil {
 		return "", 0
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		last := c.LastTerminationState.Terminated
-		if c.RestartCount < 2 || last == nil || c.State.Running == nil || last.FinishedAt.Sub(last.StartedAt.Time) >= Proven {
+		if c.RestartCount < 2 || last == nil || isLost(last) || c.State.Running == nil || last.FinishedAt.Sub(last.StartedAt.Time) >= Proven {
 			continue
 		}
 		if rest := Proven - now.Sub(c.State.Running.StartedAt.Time); rest > left {
@@ -27,6 +27,12 @@ func findCrashingContainer(pod *corev1.Pod, now time.Time) (container string, le
 		}
 	}
 	return container, left
+}
+
+// isLost reports whether it is not known how a container ended, nor that it failed: containerd says so after its
+// node was restarted, the kubelet where it finds no container any more.
+func isLost(ended *corev1.ContainerStateTerminated) bool {
+	return ended.Reason == "Unknown" || ended.Reason == "ContainerStatusUnknown"
 }
 
 // Readiness returns the reason and message of a pod that is ready, and when to look

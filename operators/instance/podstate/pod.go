@@ -98,9 +98,7 @@ func containerOutcome(s *observation.Snapshot, pod *corev1.Pod, c corev1.Contain
 	switch {
 	case c.Ready || initDone:
 		return step.Done()
-	case ended != nil && slices.Contains([]string{"Unknown", "ContainerStatusUnknown"}, ended.Reason):
-		// It is not known how it ended: containerd says so after its node was restarted,
-		// the kubelet where it finds no container any more.
+	case ended != nil && isLost(ended):
 		return planning.Wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s was lost when node %s or its container runtime restarted (exit code %d, %s), and is not ready since: kubectl describe node %s",
 			c.Name, pod.Name, pod.Spec.NodeName, ended.ExitCode, ended.Reason, pod.Spec.NodeName)
 	case ended != nil:

@@ -110,11 +110,7 @@ func FromError(err error) step.Outcome {
 // FromClaimError turns the API server's answer to a write of a claim into an outcome. It
 // is asked again after a while: no watch reports when a quota grows.
 func FromClaimError(s *observation.Snapshot, c *corev1.PersistentVolumeClaim, err error) step.Outcome {
-	if why := storage.RefusalOf(c.Namespace, c.Name, observation.OriginOf(s).DescribeField("volumes"), err); why != nil {
-		if class := ptr.Deref(c.Spec.StorageClassName, ""); why.Reason == v1alpha1.ReasonClaimRejected && class != "" && s.Classes != nil && s.Classes[class] == nil {
-			why.Message = fmt.Sprintf("claim %s may not grow, because its StorageClass %s does not exist: create it, with allowVolumeExpansion: true, if its driver can; there are: kubectl get storageclass; or set storage back in %s",
-				c.Name, class, observation.OriginOf(s).DescribeField("volumes"))
-		}
+	if why := storage.RefusalOf(c, s.Classes, observation.OriginOf(s).DescribeField("volumes"), err); why != nil {
 		o := planning.Stall(why.Reason, "%s", why.Message)
 		o.After = planning.RefusalRecheck
 		return o

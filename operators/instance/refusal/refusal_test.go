@@ -51,7 +51,8 @@ func TestAClaimWhoseStorageClassIsGoneDoesNotGrow(t *testing.T) {
 	}{
 		"it is there":               {ptr.To("fast"), there, "set allowVolumeExpansion: true on its StorageClass"},
 		"it is gone":                {ptr.To("gone"), there, "because its StorageClass gone does not exist: create it, with allowVolumeExpansion: true, if its driver can; there are: kubectl get storageclass; or set storage back in"},
-		"it has none":               {ptr.To(""), there, "set allowVolumeExpansion: true on its StorageClass"},
+		"it has none":               {ptr.To(""), there, "claim data-basic-tikv-0 has no StorageClass, and Kubernetes lets no such claim grow:"},
+		"it names none":             {nil, nil, "claim data-basic-tikv-0 has no StorageClass, and Kubernetes lets no such claim grow:"},
 		"they may not be looked at": {ptr.To("gone"), nil, "set allowVolumeExpansion: true on its StorageClass"},
 	} {
 		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv-0", Namespace: "db"}}
@@ -61,6 +62,6 @@ func TestAClaimWhoseStorageClassIsGoneDoesNotGrow(t *testing.T) {
 		o := FromClaimError(&observation.Snapshot{Instance: i, Classes: c.known}, claim, err)
 		assert.Equal(t, v1alpha1.ReasonClaimRejected, o.Reason, name)
 		assert.Contains(t, o.Message, c.says, name)
-		assert.Contains(t, o.Message, "or set storage back in spec.volumes (kubectl -n db edit tikvgroup basic-tikv)", name)
+		assert.Contains(t, o.Message, "set storage back in spec.volumes (kubectl -n db edit tikvgroup basic-tikv)", name)
 	}
 }

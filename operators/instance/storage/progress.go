@@ -104,14 +104,13 @@ func hasCondition(c *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeC
 
 // NeedsResize reports whether a claim is to ask for another size: for more, or
 // again for less where its volume has not grown as far. Kubernetes takes an
-// increase back only to a size above that of the volume.
+// increase back only to a size above that of the volume. A volume that has the size
+// already may be one that a user made, of which Kubernetes refuses to ask for it.
 func NeedsResize(c *corev1.PersistentVolumeClaim, wanted resource.Quantity) bool {
 	capacity, known := c.Status.Capacity[corev1.ResourceStorage]
-	switch order := wanted.Cmp(c.Spec.Resources.Requests[corev1.ResourceStorage]); {
-	case order > 0:
-		return true
-	case order < 0:
-		return known && capacity.Cmp(wanted) < 0
+	order := wanted.Cmp(c.Spec.Resources.Requests[corev1.ResourceStorage])
+	if !known {
+		return order > 0
 	}
-	return false
+	return order != 0 && capacity.Cmp(wanted) < 0
 }

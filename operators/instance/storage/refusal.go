@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -20,10 +23,11 @@ type Refusal struct {
 	Message string
 }
 
-// RefusalOf reads the answer to a write of the claim of a name, whose size is set in
-// volumes, a field and the command that edits it; nil if it is not
-// one that a user has to fix outside the group.
-func RefusalOf(namespace, name, volumes string, err error) *Refusal {
+// RefusalOf reads the answer to a write of a claim, whose size is set in volumes, a field
+// and the command that edits it; nil if it is not one that a user has to fix outside the
+// group. The classes are those that exist, nil if that is not known.
+func RefusalOf(claim *corev1.PersistentVolumeClaim, classes map[string]*storagev1.StorageClass, volumes string, err error) *Refusal {
+	namespace, name := claim.Namespace, claim.Name
 	if !apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -38,11 +42,24 @@ func RefusalOf(namespace, name, volumes string, err error) *Refusal {
 			m[1], m[2], name, m[3], namespace, volumes)}
 	}
 	if strings.Contains(err.Error(), expansionText) {
-		return &Refusal{v1alpha1.ReasonClaimRejected, fmt.Sprintf(
-			"claim %s may not grow: set allowVolumeExpansion: true on its StorageClass, if its driver can: kubectl -n %s describe pvc %s; or set storage back in %s",
-			name, namespace, name, volumes)}
+		return &Refusal{v1alpha1.ReasonClaimRejected, explainExpansion(claim, classes, volumes)}
 	}
 	return nil
+}
+
+// explainExpansion says why a claim may not grow: the API server answers the same whatever is wrong with
+// its class.
+func explainExpansion(claim *corev1.PersistentVolumeClaim, classes map[string]*storagev1.StorageClass, volumes string) string {
+	class := ptr.Deref(claim.Spec.StorageClassName, "")
+	switch {
+	case class == "":
+		return fmt.Sprintf("claim %s has no StorageClass, and Kubernetes lets no such claim grow: set storage back in %s", claim.Name, volumes)
+	case classes != nil && classes[class] == nil:
+		return fmt.Sprintf("claim %s may not grow, because its StorageClass %s does not exist: create it, with allowVolumeExpansion: true, if its driver can; there are: kubectl get storageclass; or set storage back in %s",
+			claim.Name, class, volumes)
+	}
+	return fmt.Sprintf("claim %s may not grow: set allowVolumeExpansion: true on its StorageClass, if its driver can: kubectl -n %s describe pvc %s; or set storage back in %s",
+		claim.Name, claim.Namespace, claim.Name, volumes)
 }
 
 // Quota is a ResourceQuota that does not let an object be made.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
@@ -60,11 +61,37 @@ func TestProgressIsReadFromTheClaimWhileItsVolumeIsTooSmall(t *testing.T) {
 	}
 }
 
+// VOL-01: of a volume that has the size already, such as a PersistentVolume that a user made, nothing is asked:
+// Kubernetes refuses that without a StorageClass that allows it, and it would change nothing.
+func TestAClaimAsksForTheSizeThatItsVolumeLacks(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim  *corev1.PersistentVolumeClaim
+		wanted string
+		want   bool
+	}{
+		"more than its volume has":                {bound("1Gi", "1Gi"), "2Gi", true},
+		"more than its larger volume has":         {bound("1Gi", "2Gi"), "3Gi", true},
+		"what its volume has":                     {bound("1Gi", "2Gi"), "2Gi", false},
+		"less than its volume has":                {bound("1Gi", "3Gi"), "2Gi", false},
+		"more, of a volume of unknown size":       {bound("1Gi", ""), "2Gi", true},
+		"less again, before its volume has grown": {bound("4Gi", "1Gi"), "2Gi", true},
+		"less again, after its volume has grown":  {bound("4Gi", "4Gi"), "2Gi", false},
+		"less, of a volume of unknown size":       {bound("4Gi", ""), "2Gi", false},
+		"what it asks for":                        {bound("2Gi", "1Gi"), "2Gi", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, storage.NeedsResize(c.claim, resource.MustParse(c.wanted)))
+		})
+	}
+}
+
 // The texts are those of Kubernetes' admission plugins.
 func TestARefusedVolumeChangeNamesItsCauseAndRemedy(t *testing.T) {
 	forbidden := func(text string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data-a-0", errors.New(text))
 	}
+	claim := bound("1Gi", "1Gi")
+	claim.Namespace, claim.Name, claim.Spec.StorageClassName = "ns", "data-a-0", ptr.To("fast")
 	for name, c := range map[string]struct {
 		err    error
 		reason string
@@ -82,7 +109,7 @@ func TestARefusedVolumeChangeNamesItsCauseAndRemedy(t *testing.T) {
 			[]string{"allowVolumeExpansion: true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refusal := storage.RefusalOf("ns", "data-a-0", "spec.volumes", c.err)
+			refusal := storage.RefusalOf(claim, nil, "spec.volumes", c.err)
 			require.NotNil(t, refusal)
 			assert.Equal(t, c.reason, refusal.Reason)
 			for _, words := range c.says {
@@ -91,10 +118,10 @@ func TestARefusedVolumeChangeNamesItsCauseAndRemedy(t *testing.T) {
 			assert.NotContains(t, refusal.Message, "used", "what others use changes by itself")
 		})
 	}
-	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", "spec.volumes", forbidden("not allowed by policy")))
+	assert.Nil(t, storage.RefusalOf(claim, nil, "spec.volumes", forbidden("not allowed by policy")))
 	assert.Nil(t, storage.QuotaOf(forbidden("not allowed by policy")))
 	assert.Equal(t, &storage.Quota{Name: "q", Adds: "cpu=2,pods=1", Used: "cpu=3,pods=2", Limit: "cpu=4,pods=9"}, storage.QuotaOf(forbidden("exceeded quota: q, requested: cpu=2,pods=1, used: cpu=3,pods=2, limited: cpu=4,pods=9")))
-	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", "spec.volumes", errors.New("timeout")))
+	assert.Nil(t, storage.RefusalOf(claim, nil, "spec.volumes", errors.New("timeout")))
 }
 
 func TestAVolumeAttributesClassIsProgressUntilTheVolumeHasIt(t *testing.T) {

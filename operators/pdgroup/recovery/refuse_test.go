@@ -132,6 +132,13 @@ func TestNoRecoveryBeginsWhileAClientOfPDRuns(t *testing.T) {
 	tikv, going := suspended(&v1alpha1.TiKVGroup{}), suspended(&v1alpha1.TiKVGroup{})
 	going.GetComponentSpec().Suspended = false
 	going.SetDeletionTimestamp(ptr.To(metav1.NewTime(clock())))
+	paused := suspended(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}})
+	paused.GetComponentSpec().Paused = true
+	owned := func(i *v1alpha1.Instance) {
+		i.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupName + "/v1alpha1", Kind: i.Spec.Group.Kind, Name: i.Spec.Group.Name, Controller: ptr.To(true)}}
+	}
+	const resume = `kubectl -n ns patch tikvgroup b --type=merge -p '{"spec":{"paused":false}}'`
+	// A policy of the API server refuses it for an Instance that has an owner.
 	const patch = `kubectl -n ns patch instance b-0 --type=merge -p '{"spec":{"suspended":true}}'`
 	for name, c := range map[string]struct {
 		groups  []v1alpha1.Group
@@ -143,7 +150,11 @@ func TestNoRecoveryBeginsWhileAClientOfPDRuns(t *testing.T) {
 		"a group that waits for something else": {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, rests)}},
 		"a group whose last pod stops":          {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, rests)}, words: []string{"Instance b-0 of TiKVGroup b still has its pod b-0", "describe instance b-0"}},
 		"a group that has not begun to stop":    {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true)}, words: []string{"pod b-0", "describe tikvgroup b"}},
-		"a deleted store that waits for PD":     {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, deleted)}, words: []string{"pod b-0", patch}},
+		"a deleted store that waits for PD":     {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, owned, deleted)}, words: []string{"pod b-0", "kubectl -n ns describe tikvgroup b"}},
+		"one of a group that is paused":         {groups: []v1alpha1.Group{paused}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, owned)}, words: []string{"pod b-0", resume}},
+		"a deleted one of a paused group":       {groups: []v1alpha1.Group{paused}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, owned, deleted)}, words: []string{"pod b-0", resume}},
+		"one that a paused group has stopped":   {groups: []v1alpha1.Group{paused}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, owned, rests)}, words: []string{"pod b-0", "describe instance b-0"}},
+		"one whose group is being deleted":      {groups: []v1alpha1.Group{going}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, owned)}, words: []string{"pod b-0", "describe instance b-0"}},
 		"a group that is being deleted":         {groups: []v1alpha1.Group{going}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, deleted)}, words: []string{"pod b-0", "describe instance b-0"}},
 		"a group that was deleted":              {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, deleted)}, words: []string{"TiKVGroup b still has its pod b-0", "describe instance b-0"}},
 		"an orphaned store":                     {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true)}, words: []string{"pod b-0", patch}},

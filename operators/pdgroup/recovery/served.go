@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/member"
@@ -48,7 +50,7 @@ func FindRunningClient(instances []*v1alpha1.Instance) *v1alpha1.Instance {
 
 // describeRunning says of an Instance that PD serves what keeps it from having stopped, and
 // who is to be asked: its group while there is one, its node while its pod stops.
-// What neither stops is stopped by hand, which costs no claim.
+// One without an owner is stopped by hand, which costs no claim.
 func describeRunning(s observation.Snapshot, i *v1alpha1.Instance) string {
 	what := "may still make its pod"
 	switch {
@@ -58,17 +60,18 @@ func describeRunning(s observation.Snapshot, i *v1alpha1.Instance) string {
 		what = "has a pod " + i.Name + " of another owner"
 	}
 	of := i.Spec.Group
-	owned := slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
+	at := slices.IndexFunc(s.Groups, func(other v1alpha1.Group) bool {
 		return other.GroupKind() == of.Kind && other.GetName() == of.Name && other.GetDeletionTimestamp() == nil
 	})
-	remedy := fmt.Sprintf("describe instance %s", i.Name)
+	remedy := fmt.Sprintf("kubectl -n %s describe instance %s", i.Namespace, i.Name)
 	switch {
 	case i.Spec.Suspended:
-	case owned && i.DeletionTimestamp == nil:
-		remedy = fmt.Sprintf("describe %s %s", strings.ToLower(of.Kind), of.Name)
-	case owned || i.DeletionTimestamp == nil:
-		// Deleted, it waits for PD; orphaned, for nothing.
-		remedy = fmt.Sprintf("patch instance %s --type=merge -p '{\"spec\":{\"suspended\":true}}'", i.Name)
+	case at >= 0 && s.Groups[at].GetComponentSpec().Paused:
+		remedy = "its group is paused: " + origin.OfGroup(s.Groups[at]).Set("paused", false)
+	case at >= 0:
+		remedy = fmt.Sprintf("kubectl -n %s describe %s %s", i.Namespace, strings.ToLower(of.Kind), of.Name)
+	case i.DeletionTimestamp == nil && metav1.GetControllerOf(i) == nil:
+		remedy = fmt.Sprintf("kubectl -n %s patch instance %s --type=merge -p '{\"spec\":{\"suspended\":true}}'", i.Namespace, i.Name)
 	}
-	return fmt.Sprintf("Instance %s of %s %s %s, and PD must have no clients while it is rebuilt: kubectl -n %s %s", i.Name, of.Kind, of.Name, what, i.Namespace, remedy)
+	return fmt.Sprintf("Instance %s of %s %s %s, and PD must have no clients while it is rebuilt: %s", i.Name, of.Kind, of.Name, what, remedy)
 }

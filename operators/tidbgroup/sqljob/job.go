@@ -39,9 +39,9 @@ const (
 	passwordFile = "password"
 	// result is where Kubernetes reads a container's message from.
 	result = corev1.TerminationMessagePathDefault
-	// slack is what a Job has beyond the time of the run, seconds: for its pod to find a
-	// node, and the image to be pulled.
-	slack = 300
+	// slack is what a Job has beyond the time of the run, seconds: its pod waits for a
+	// node and its image, and Kubernetes would delete it without a trace of whether it ran.
+	slack = 24 * 3600
 	// defaultTimeout of a run, seconds.
 	defaultTimeout = 600
 	// maxJobName is how long a Job's name may be: it is a label of its pod.

@@ -1,6 +1,7 @@
 package sqljob
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,10 +21,12 @@ import (
 const (
 	// maxMessage is how long a message may be, in characters.
 	maxMessage = 256
-	// overdue is how long after its deadline a Job may say nothing, and lookAgain how
-	// soon pods that could not be listed are asked for again.
-	overdue   = time.Minute
+	// overdue is how long after the time of its run a Job may say nothing, lookAgain how
+	// soon pods that could not be listed are asked for again, and retry how long after a Job
+	// whose pod never ran the next is made.
+	overdue   = 6 * time.Minute
 	lookAgain = 10 * time.Second
+	retry     = 2 * time.Minute
 	// lookBeside is how often the pod of a Job that goes on is looked at.
 	lookBeside = 30 * time.Second
 )
@@ -51,6 +54,9 @@ type End struct {
 	// Beside is how the program ended although its pod runs on, nil if it does not: see
 	// workload.EndBeside.
 	Beside *corev1.ContainerStateTerminated
+	// Unstarted says that no statement has run: the pod has not started or, of a Job that has
+	// failed, never did.
+	Unstarted bool
 	// Err says why this is not known.
 	Err error
 }
@@ -141,7 +147,7 @@ func (m *maker) run(r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
 	case job != nil && !metav1.IsControlledBy(job, m.g):
 		return waitingStatus(status, fmt.Sprintf("Job %s belongs to another owner: delete it: kubectl -n %s delete job %s", name, m.g.Namespace, name))
 	case job != nil && job.DeletionTimestamp != nil && status.State == v1alpha1.SQLWaiting:
-		return waitingStatus(status, "Job "+name+" of an entry that was removed is being deleted")
+		return waitingStatus(status, "Job "+name+" is being deleted")
 	case job != nil:
 		return m.reportJob(status, r, job)
 	case status.State == v1alpha1.SQLRunning:
@@ -172,7 +178,7 @@ func (m *maker) tryStart(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, first st
 
 // reportJob is an entry whose Job is there.
 func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *batchv1.Job) v1alpha1.SQLStatus {
-	begun := job.CreationTimestamp
+	begun, before := job.CreationTimestamp, status.State
 	status.State, status.StartTime, status.CompletionTime = v1alpha1.SQLRunning, &begun, nil
 	status.Message = fmt.Sprintf("kubectl -n %s logs job/%s", m.g.Namespace, job.Name)
 	complete, failed := workload.JobCondition(job, batchv1.JobComplete), workload.JobCondition(job, batchv1.JobFailed)
@@ -183,6 +189,13 @@ func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *ba
 	case failed != nil && end.Err != nil:
 		status.Message = truncateMessage("it has failed, and how is not known yet: "+end.Err.Error(), "")
 		m.wake(lookAgain)
+	case failed != nil && end.Unstarted:
+		left := failed.LastTransitionTime.Add(retry).Sub(m.seen.Now)
+		if left <= 0 && before == v1alpha1.SQLWaiting {
+			m.drop(job) // now that status says that it did not run
+		}
+		m.wake(cmp.Or(max(left, 0), retry))
+		return waitingStatus(status, m.describeFailure(job, failed, end)+"; no statement ran, and it is tried again")
 	case failed != nil:
 		status.State, status.CompletionTime = v1alpha1.SQLFailed, &failed.LastTransitionTime
 		status.Message = m.failureMessage(r, m.describeFailure(job, failed, end))
@@ -191,8 +204,11 @@ func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *ba
 	case end.Beside != nil:
 		status.State, status.CompletionTime = v1alpha1.SQLFailed, &end.Beside.FinishedAt
 		status.Message = m.failureMessage(r, m.describeFailure(job, &batchv1.JobCondition{}, end))
+	case end.Unstarted:
+		status.Message = truncateMessage(fmt.Sprintf("its pod has not started: kubectl -n %s describe pods -l job-name=%s", m.g.Namespace, job.Name), "")
+		m.wake(lookBeside)
 	default:
-		until := begun.Add(time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0))*time.Second + overdue)
+		until := begun.Add(time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, slack)-slack)*time.Second + overdue)
 		if left := until.Sub(m.seen.Now); left > 0 {
 			m.wake(min(left, lookBeside))
 			break
@@ -211,6 +227,9 @@ func (m *maker) describeFailure(job *batchv1.Job, failed *batchv1.JobCondition, 
 		return "its pod ended without a message: " + end.Reason
 	case failed.Reason == batchv1.JobReasonDeadlineExceeded:
 		return fmt.Sprintf("its pod did not run in time: kubectl -n %s describe job %s", m.g.Namespace, job.Name)
+	}
+	if end.Unstarted {
+		return "its pod could not start"
 	}
 	return "its pod is gone, and how it ended is not known"
 }
@@ -304,12 +323,13 @@ func isDisrupted(pod corev1.Pod) bool {
 
 // readEnd returns what the first of some pods says that says anything.
 func readEnd(job *batchv1.Job, pods []corev1.Pod) End {
-	out := End{}
+	out, failed := End{}, workload.JobCondition(job, batchv1.JobFailed)
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, job) })
+	out.Unstarted = len(pods) > 0 && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+		return failed == nil && pod.Status.Phase != corev1.PodPending || failed != nil && workload.MayHaveStarted(&pod, failed.LastTransitionTime)
+	})
 	for i := range pods {
 		pod := &pods[i]
-		if !metav1.IsControlledBy(pod, job) {
-			continue
-		}
 		for _, c := range pod.Status.ContainerStatuses {
 			if t := c.State.Terminated; t != nil && c.Name == Container {
 				if beside := workload.EndBeside(pod, Container); beside != nil {

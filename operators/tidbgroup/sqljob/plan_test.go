@@ -420,3 +420,79 @@ func TestOnlyTheFailuresThatAreNewAreRead(t *testing.T) {
 	assert.Empty(t, ListUnreported(c.group, jobs, c.now))
 	assert.False(t, LacksJob(c.group, nil), "how it ended is known")
 }
+
+// refused is a pod of a Job that a node has refused some time before now.
+func refused(job *batchv1.Job, at time.Time) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfmemory", Message: "Pod was rejected: Node didn't have enough resource: memory", StartTime: new(metav1.NewTime(at))}
+	return pod
+}
+
+// No statement has run of a Job whose pod a node has refused: the entry would wait for a user for nothing.
+func TestDB10ARunWhosePodWasRefusedIsTriedAgain(t *testing.T) {
+	w := play(t, grants(), people())
+	w.settle()
+	w.end(grantsJob, batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
+	w.ends[grantsJob] = EndOf(w.jobs[grantsJob], []corev1.Pod{refused(w.jobs[grantsJob], w.now)})
+	p := w.step()
+	assert.Equal(t, v1alpha1.SQLWaiting, w.of("grants").State)
+	assert.Contains(t, w.of("grants").Message, "its pod ended without a message: OutOfmemory; no statement ran, and it is tried again")
+	assert.NotZero(t, p.Wake)
+	w.settle()
+	assert.Equal(t, 1, w.made[grantsJob], "after a while")
+	w.now = w.now.Add(retry)
+	w.step()
+	assert.Nil(t, w.jobs[grantsJob])
+	delete(w.ends, grantsJob)
+	w.settle()
+	assert.Equal(t, 2, w.made[grantsJob])
+	w.end(grantsJob, batchv1.JobComplete, "")
+	w.settle()
+	assert.Equal(t, v1alpha1.SQLSucceeded, w.of("grants").State)
+}
+
+// A kubelet that is started again refuses pods that ran, too.
+func TestDB10ARunWhosePodMayHaveStartedIsNotTriedAgain(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"it was refused late": func(pod *corev1.Pod) { pod.Status.StartTime.Time = pod.Status.StartTime.Add(-time.Minute) },
+		"it was evicted": func(pod *corev1.Pod) {
+			pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on resource: memory."
+		},
+		"its program has ended": func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}}
+		},
+		"its program waits by now": func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+		},
+		"it belongs to another Job": func(pod *corev1.Pod) { pod.OwnerReferences = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := play(t, grants())
+			w.settle()
+			w.end(grantsJob, batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
+			pod := refused(w.jobs[grantsJob], w.now)
+			change(&pod)
+			w.ends[grantsJob] = EndOf(w.jobs[grantsJob], []corev1.Pod{pod})
+			w.settle()
+			assert.Equal(t, v1alpha1.SQLFailed, w.of("grants").State)
+		})
+	}
+}
+
+// A pod may wait for its node or its image for longer than its statements may take.
+func TestDB10ARunWhosePodHasNotStartedWaits(t *testing.T) {
+	w := play(t, people())
+	w.settle()
+	job := w.jobs[peopleJob]
+	pod := refused(job, w.now)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}}
+	assert.GreaterOrEqual(t, *job.Spec.ActiveDeadlineSeconds, int64(24*3600), "else Kubernetes deletes the pod")
+	w.now = w.now.Add(time.Hour)
+	w.ends[peopleJob] = EndOf(job, []corev1.Pod{pod})
+	assert.Equal(t, lookBeside, w.step().Wake)
+	assert.Equal(t, v1alpha1.SQLRunning, w.of("people").State)
+	assert.Contains(t, w.of("people").Message, "its pod has not started: kubectl -n db describe pods -l job-name="+peopleJob)
+	w.ends[peopleJob] = End{}
+	w.step()
+	assert.Contains(t, w.of("people").Message, "does Kubernetes' controller of Jobs run?", "of one that has, it is too late")
+}
