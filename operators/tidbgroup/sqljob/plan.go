@@ -10,7 +10,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
@@ -208,7 +207,7 @@ func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *ba
 		status.Message = truncateMessage(fmt.Sprintf("its pod has not started: kubectl -n %s describe pods -l job-name=%s", m.g.Namespace, job.Name), "")
 		m.wake(lookBeside)
 	default:
-		until := begun.Add(time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, slack)-slack)*time.Second + overdue)
+		until := begun.Add(time.Duration(cmp.Or(r.TimeoutSeconds, defaultTimeout))*time.Second + overdue)
 		if left := until.Sub(m.seen.Now); left > 0 {
 			m.wake(min(left, lookBeside))
 			break
