@@ -16,10 +16,10 @@ import (
 
 // property is what an API server publishes of a field, as far as it says which fields are below.
 type property struct {
-	Type       string            `json:"type"`
+	Type       string              `json:"type"`
 	Properties map[string]property `json:"properties"`
 	Items      *property           `json:"items"`
-	Preserves  bool              `json:"x-kubernetes-preserve-unknown-fields"`
+	Preserves  bool                `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
 // readSchemas asks the API server for the schemas of the suite's kinds, by kind. Every account

@@ -12,16 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-// published returns what the API server publishes, once that is all kinds.
+// published returns what the API server publishes to an account without rights, once that is all kinds.
 func published(t *testing.T) map[string]property {
 	t.Helper()
-	ask, err := discovery.NewDiscoveryClientForConfig(access)
+	powerless := rest.CopyConfig(access)
+	powerless.Impersonate = rest.ImpersonationConfig{UserName: "powerless", Groups: []string{"system:authenticated"}}
+	ask, err := discovery.NewDiscoveryClientForConfig(powerless)
 	require.NoError(t, err)
 	var out map[string]property
 	require.Eventually(t, func() bool {
