@@ -62,7 +62,7 @@ func findOlderCRDs(schemas map[string]property) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if missing := findMissingField(reflect.TypeOf(known), schemas[kind]); missing != "" {
+		if missing := findMissingField(reflect.TypeOf(known), schemas[kind], ""); missing != "" {
 			plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.GroupVersion().WithKind(kind))
 			out = append(out, plural.GroupResource().String()+" (no "+missing+")")
 		}
@@ -72,34 +72,28 @@ func findOlderCRDs(schemas map[string]property) ([]string, error) {
 
 // findMissingField returns the first field of a type that a schema lacks, such as
 // status.volumes[].name; empty if it has all. What is no object for the API server, as a time or
-// a quantity, and what it keeps unseen have no fields.
-func findMissingField(of reflect.Type, in property) string {
+// a quantity, and what it keeps unseen have no fields. path is where the type is.
+func findMissingField(of reflect.Type, in property, path string) string {
 	switch {
 	case of.Kind() == reflect.Pointer:
-		return findMissingField(of.Elem(), in)
+		return findMissingField(of.Elem(), in, path)
 	case of.Kind() == reflect.Slice && in.Items != nil:
-		if missing := findMissingField(of.Elem(), *in.Items); missing != "" {
-			return "[]." + missing
-		}
-		return ""
+		return findMissingField(of.Elem(), *in.Items, path+"[]")
 	case of.Kind() != reflect.Struct || in.Type != "object" || in.Preserves:
 		return ""
 	}
 	for i := range of.NumField() {
-		field := of.Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" {
-			if missing := findMissingField(field.Type, in); missing != "" {
-				return missing
-			}
-			continue
-		}
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
 		below, has := in.Properties[name]
-		if !has {
-			return name
+		at := strings.TrimPrefix(path+"."+name, ".")
+		if name == "" { // inline: its fields are those of the object
+			below, has, at = in, true, path
 		}
-		if missing := findMissingField(field.Type, below); missing != "" {
-			return strings.ReplaceAll(name+"."+missing, ".[]", "[]")
+		if !has {
+			return at
+		}
+		if missing := findMissingField(of.Field(i).Type, below, at); missing != "" {
+			return missing
 		}
 	}
 	return ""
