@@ -32,8 +32,9 @@ func checkComponentTable(table []v1alpha1.ComponentInfo) error {
 type served func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 
 // checkCRDs asks once which kinds the API server knows, and names every CRD of the suite
-// that is missing. A watch of such a kind would ask again without end, and a cache without
-// it would say that there are no such objects, also when there are.
+// that is missing or older than the operator. A watch of a missing kind would ask again without
+// end, and a cache without it would say that there are no such objects, also when there are. A
+// status with a field that the CRD lacks is refused as a whole: it would stay as it was.
 func checkCRDs(ctx context.Context, cfg *rest.Config) error {
 	ask, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -48,7 +49,17 @@ func checkCRDs(ctx context.Context, cfg *rest.Config) error {
 		return fmt.Errorf("these CRDs are not installed: %s. Every operator needs all of deploy/crds, whichever operators run: "+
 			"apply that directory, or your overlay, and this operator starts by itself", strings.Join(missing, ", "))
 	}
-	return nil
+	schemas, err := readSchemas(ctx, ask.RESTClient())
+	if err != nil { // as above, and where the CRDs are a moment old
+		ctrl.Log.Info("the API server does not say which fields the CRDs have", "error", err.Error())
+		return nil
+	}
+	older, err := findOlderCRDs(schemas)
+	if err != nil || len(older) == 0 {
+		return err
+	}
+	return fmt.Errorf("these CRDs are older than this operator: %s. Apply deploy/crds of its version, "+
+		"and this operator starts by itself", strings.Join(older, ", "))
 }
 
 // missingCRDs returns the names of the CRDs of the suite that are not installed, in the
