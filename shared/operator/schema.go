@@ -70,9 +70,8 @@ func findOlderCRDs(schemas map[string]property) ([]string, error) {
 	return out, nil
 }
 
-// findMissingField returns the first field of a type that a schema lacks, such as
-// status.volumes[].name; empty if it has all. What is no object for the API server, as a time or
-// a quantity, and what it keeps unseen have no fields. path is where the type is.
+// findMissingField returns the first field of a type at a path that a schema lacks, empty if it has
+// all. What is no object for the API server, as a time, and what it keeps unseen have no fields.
 func findMissingField(of reflect.Type, in property, path string) string {
 	switch {
 	case of.Kind() == reflect.Pointer:

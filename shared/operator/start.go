@@ -32,9 +32,8 @@ func checkComponentTable(table []v1alpha1.ComponentInfo) error {
 type served func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 
 // checkCRDs asks once which kinds the API server knows, and names every CRD of the suite
-// that is missing or older than the operator. A watch of a missing kind would ask again without
-// end, and a cache without it would say that there are no such objects, also when there are. A
-// status with a field that the CRD lacks is refused as a whole: it would stay as it was.
+// that is missing or older. A watch of a missing kind would ask again without end, and a cache would
+// say that there are no such objects. A status with a field that the CRD lacks is refused as a whole.
 func checkCRDs(ctx context.Context, cfg *rest.Config) error {
 	ask, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
