@@ -20,9 +20,7 @@ const lookPeriod = time.Second
 // seconds later, and all that is under way would be done beside the other leader. Nothing is
 // released: the Lease may be the other's.
 func endAfterStandstill(ctx context.Context, logger logr.Logger) error {
-	ticker := time.NewTicker(lookPeriod)
-	defer ticker.Stop()
-	if stood := awaitStandstill(ctx, ticker.C, time.Now); stood > 0 {
+	if stood := awaitStandstill(ctx, time.Tick(lookPeriod), time.Now); stood > 0 {
 		logger.Info("this process did not run for so long that another replica may lead: it ends, and starts again", "for", stood.Round(time.Second).String())
 		os.Exit(1)
 	}
