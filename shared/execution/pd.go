@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -38,6 +39,10 @@ func callPD(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []com
 	defer cancel()
 	worst, given := step.Done(), map[component.CallVerb][]string{}
 	for _, order := range calls {
+		if o := confirmOrder(ctx, env, g, order); o.Kind != step.KindDone {
+			worst = step.Worst(worst, o)
+			continue
+		}
 		if err := makeCall(ctx, c, order); err != nil {
 			worst = step.Worst(worst, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("%s %s for Instance %s: %w", order.Verb, order.Target, order.Instance, err)))
 			continue
@@ -57,20 +62,38 @@ func callPD(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []com
 	return worst
 }
 
-func makeCall(ctx context.Context, client pd.Client, c component.Call) error {
+// confirmOrder looks at the API server before PD is given an order that is taken back only by the
+// note of it on the Instance: a cache that is old, such as of an operator that stood still while
+// another one took over, may show a note that is gone.
+func confirmOrder(ctx context.Context, env operator.Env, g v1alpha1.Group, c component.Call) step.Outcome {
+	if !slices.Contains([]component.CallVerb{component.EvictLeaders, component.DeleteStore, component.DeleteMember}, c.Verb) {
+		return step.Done()
+	}
+	var there v1alpha1.Instance
+	err := env.Live.Get(ctx, client.ObjectKey{Namespace: g.GetNamespace(), Name: c.Instance}, &there)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", c.Instance, err))
+	case err != nil || there.Annotations[v1alpha1.AnnotationDisruption] == "":
+		return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+c.Instance+" has changed meanwhile")
+	}
+	return step.Done()
+}
+
+func makeCall(ctx context.Context, to pd.Client, c component.Call) error {
 	switch c.Verb {
 	case component.TransferLeader:
-		return client.TransferLeader(ctx, c.Target)
+		return to.TransferLeader(ctx, c.Target)
 	case component.DeleteMember:
-		return client.DeleteMember(ctx, c.Target)
+		return to.DeleteMember(ctx, c.Target)
 	case component.EvictLeaders:
-		return client.EvictLeaders(ctx, c.Target)
+		return to.EvictLeaders(ctx, c.Target)
 	case component.StopEvictingLeaders:
-		return client.StopEvictingLeaders(ctx, c.Target)
+		return to.StopEvictingLeaders(ctx, c.Target)
 	case component.DeleteStore:
-		return client.DeleteStore(ctx, c.Target)
+		return to.DeleteStore(ctx, c.Target)
 	case component.RestoreStore:
-		return client.RestoreStore(ctx, c.Target)
+		return to.RestoreStore(ctx, c.Target)
 	}
 	return fmt.Errorf("unknown order %s", c.Verb)
 }

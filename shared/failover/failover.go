@@ -173,17 +173,24 @@ func ExcludeDeleted(members []*v1alpha1.Instance) []*v1alpha1.Instance {
 // IsReplaceable reports whether a member is dead and is to be replaced for good
 // (KV-22).
 func IsReplaceable(c storestate.State, i *v1alpha1.Instance) bool {
-	if failoverPolicy(c) != v1alpha1.ReplaceOnFailover || !isDead(c, i) || lacksMajority(c) {
+	if failoverPolicy(c) != v1alpha1.ReplaceOnFailover || !isDead(c, i) || describeMajority(c) != "" {
 		return false
 	}
 	_, few := deadStores(c)
 	return few
 }
 
-// lacksMajority reports whether regions have no majority without stores that are down: PD
-// cannot move them, and only these stores bring them back as they were.
-func lacksMajority(c storestate.State) bool {
-	return c.HasLeaders && c.Snapshot.PD.MajorityLost
+// describeMajority says that regions have no majority without stores that are down, or may have
+// none; empty if all have. PD cannot move them, and only these stores bring them back as they were.
+func describeMajority(c storestate.State) string {
+	switch view := c.Snapshot.PD; {
+	case !c.HasLeaders:
+	case view.MajorityLost:
+		return "regions have lost their majority with the stores that are down: bring them back"
+	case view.MajorityUnknown:
+		return "PD has not answered yet whether regions have lost their majority with the stores that are down"
+	}
+	return ""
 }
 
 // Explain adds what is done about dead stores to what a plan waits for, and has
@@ -206,8 +213,8 @@ func Explain(c storestate.State, o step.Outcome) step.Outcome {
 		what = fmt.Sprintf("nothing is added or removed, because %d stores are down, more than spec.failover.max: find out what they have in common: kubectl -n %s get instances", len(lost), c.Group.GetNamespace())
 	case failoverPolicy(c) == v1alpha1.AddOnFailover:
 		what = "another store replaces it until it is back"
-	case lacksMajority(c):
-		what = "nothing is replaced, because regions have lost their majority with the stores that are down: bring them back"
+	case describeMajority(c) != "":
+		what = "nothing is replaced, because " + describeMajority(c)
 	}
 	i := living[0]
 	return step.Worst(step.Wait("PD", time.Minute, v1alpha1.ReasonReplacing,

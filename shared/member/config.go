@@ -15,9 +15,9 @@ type StatusPortAnswer struct {
 	// Pod of the process, and since when that is ready.
 	Pod   types.UID
 	Since metav1.Time
-	// State in the component's own words; empty if it reports none.
+	// State in the component's own words, as it last said; empty if it reports none.
 	State string
-	// Err is why it could not be asked.
+	// Err is why it could not be asked now.
 	Err error
 }
 

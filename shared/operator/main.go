@@ -217,17 +217,8 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 	if err != nil {
 		return nil, fmt.Errorf("build manager: %w", err)
 	}
-	if reach.Credentials != nil {
-		look := func(ctx context.Context) error { return reach.Credentials.Run(ctx, manager.GetAPIReader()) }
-		if err := manager.Add(ctrlmanager.RunnableFunc(look)); err != nil {
-			return nil, fmt.Errorf("add the look at Secrets: %w", err)
-		}
-	}
-	if reach.Dial != nil {
-		reach.poller = polling.New(reach.Dial)
-		if err := manager.Add(reach.poller); err != nil {
-			return nil, fmt.Errorf("add PD poller: %w", err)
-		}
+	if err := addRunnables(manager, flags, &reach); err != nil {
+		return nil, err
 	}
 	for _, definition := range program.Operators {
 		if err := addOperator(ctx, manager, definition, flags, reach); err != nil {
@@ -241,6 +232,29 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 		return nil, fmt.Errorf("add readiness check: %w", err)
 	}
 	return manager, nil
+}
+
+// addRunnables adds what runs beside the controllers to a manager, and the poller to reach.
+func addRunnables(manager ctrl.Manager, flags Flags, reach *Reach) error {
+	if flags.LeaderElect {
+		end := func(ctx context.Context) error { return endAfterStandstill(ctx, manager.GetLogger()) }
+		if err := manager.Add(ctrlmanager.RunnableFunc(end)); err != nil {
+			return fmt.Errorf("add the end after a standstill: %w", err)
+		}
+	}
+	if reach.Credentials != nil {
+		look := func(ctx context.Context) error { return reach.Credentials.Run(ctx, manager.GetAPIReader()) }
+		if err := manager.Add(ctrlmanager.RunnableFunc(look)); err != nil {
+			return fmt.Errorf("add the look at Secrets: %w", err)
+		}
+	}
+	if reach.Dial != nil {
+		reach.poller = polling.New(reach.Dial)
+		if err := manager.Add(reach.poller); err != nil {
+			return fmt.Errorf("add PD poller: %w", err)
+		}
+	}
+	return nil
 }
 
 // addOperator adds an operator to a manager, with its metrics. All of a program ask PD

@@ -50,6 +50,9 @@ type View struct {
 	// MajorityLost says that PD lists a region whose voters on stores that it hears of are no
 	// majority. It is asked for while enough stores are missed, and is as old as that answer.
 	MajorityLost bool
+	// MajorityUnknown says that PD has not answered whether it lists one without the stores that
+	// are missed now: they are others since, it did not answer, or the operator has just started.
+	MajorityUnknown bool
 	// ForceRemoved are the stores, by ID, that PD has removed since regions lost their majority with
 	// them: a user has it remove them by force, and it makes new majorities.
 	ForceRemoved []string
@@ -204,7 +207,7 @@ func (v View) MayEvictLeaders(storeID string) bool {
 // cluster that is merely busy says the same all the time.
 func (v View) Equal(w View) bool {
 	return v.ClusterID == w.ClusterID && v.Leader == w.Leader && v.Bootstrapped == w.Bootstrapped &&
-		v.IsolationLevel == w.IsolationLevel && v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules && v.MajorityLost == w.MajorityLost && slices.Equal(v.ForceRemoved, w.ForceRemoved) &&
+		v.IsolationLevel == w.IsolationLevel && v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules && v.MajorityLost == w.MajorityLost && v.MajorityUnknown == w.MajorityUnknown && slices.Equal(v.ForceRemoved, w.ForceRemoved) &&
 		slices.Equal(v.Members, w.Members) &&
 		slices.EqualFunc(v.Stores, w.Stores, func(s, t Store) bool {
 			return s.Equal(t) && (!v.EvictsLeaders(s.ID) || s.hasSameLoad(t))

@@ -132,6 +132,9 @@ func (s *Members) hasNews(ctx context.Context, host string, one *process) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil {
+		state = one.State
+	}
 	news := !one.known || state != one.State || fmt.Sprint(err) != fmt.Sprint(one.Err)
 	one.State, one.Err, one.tried, one.known, one.busy = state, err, s.now(), true, false
 	return news

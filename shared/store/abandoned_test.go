@@ -124,6 +124,34 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 	}
 }
 
+// U 3: for a restarted operator no region has lost its majority until PD has answered, which takes
+// minutes if PD fails to. The group was Ready meanwhile, and what waits for it went on.
+func TestAGroupStaysNotReadyUntilPDHasAnsweredTheRestartedOperator(t *testing.T) {
+	for name, c := range map[string]struct {
+		said          string
+		unknown, lost bool
+	}{
+		"regions were unavailable, and nothing is known": {v1alpha1.ReasonRegionsUnavailable, true, true},
+		"PD has answered that they are back":             {v1alpha1.ReasonRegionsUnavailable, false, false},
+		"nothing was wrong before":                       {v1alpha1.ReasonStoresHealthy, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := world()
+			g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStoresHealthy, Status: metav1.ConditionFalse, Reason: c.said}}
+			s.PD.MaxReplicas, s.PD.MajorityUnknown = 3, c.unknown
+			for _, n := range []string{"0", "1"} {
+				s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9" + n, Address: "hot-" + n + ".hot-peer.ns.svc:20160", State: pd.StateDown, Started: true, Regions: 80})
+			}
+			set := conditions.New(nil, 1, now())
+			store.PutHealth(g, s, storestate.Matches(g, s, v1alpha1.PortTiKV), gate.Dependencies{}, set)
+			serves, _ := store.IsServing(g, s, set, now())
+			assert.Equal(t, !c.lost, serves)
+			assert.Equal(t, c.lost, set.Get(v1alpha1.ConditionStoresHealthy).Reason == v1alpha1.ReasonRegionsUnavailable)
+			assert.Equal(t, c.lost, storestate.WaitForMajority(g, s).Reason == v1alpha1.ReasonRegionsUnavailable)
+		})
+	}
+}
+
 // runs is another group's member whose pod is ready.
 func runs(name string) *v1alpha1.Instance {
 	i := storeInstance(0, "9")

@@ -168,16 +168,21 @@ func TestAStoreThatIsWellIsNotDeadHoweverSoonOneIs(t *testing.T) {
 // KV-22: PD cannot move a region that has lost its majority, and a store that returns brings it
 // back as it was.
 func TestKV22NoStoreIsReplacedWhileRegionsLackTheirMajority(t *testing.T) {
-	for _, leads := range []bool{true, false} {
-		g, s := world()
-		g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.ReplaceOnFailover}
-		countLostMembers(&s, 0, time.Hour)
-		s.PD.MajorityLost = true
-		kind := tikv(g, s)
-		kind.HasLeaders = leads
-		assert.Equal(t, !leads, kind.ReasonDead(s.Instances[0]).IsGiven())
-		text := kind.ReportFailover(step.Done()).Message
-		assert.Equal(t, leads, strings.HasSuffix(text, "nothing is replaced, because regions have lost their majority with the stores that are down: bring them back"), text)
+	for why, lose := range map[string]func(*pd.View){
+		"regions have lost their majority with the stores that are down: bring them back":                func(v *pd.View) { v.MajorityLost = true },
+		"PD has not answered yet whether regions have lost their majority with the stores that are down": func(v *pd.View) { v.MajorityUnknown = true },
+	} {
+		for _, leads := range []bool{true, false} {
+			g, s := world()
+			g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.ReplaceOnFailover}
+			countLostMembers(&s, 0, time.Hour)
+			lose(&s.PD)
+			kind := tikv(g, s)
+			kind.HasLeaders = leads
+			assert.Equal(t, !leads, kind.ReasonDead(s.Instances[0]).IsGiven())
+			text := kind.ReportFailover(step.Done()).Message
+			assert.Equal(t, leads, strings.HasSuffix(text, "nothing is replaced, because "+why), text)
+		}
 	}
 }
 

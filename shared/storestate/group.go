@@ -63,7 +63,7 @@ func GroupNameOf(store pd.Store) string {
 // of whatever owner, and what brings them back; empty if none has. A leader of PD that
 // is new misses stores that run.
 func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
-	if !TrustPD(g, s).IsAllowed() || !s.PD.MajorityLost || !v1alpha1.LeadsRegions(g.GroupKind()) {
+	if !TrustPD(g, s).IsAllowed() || !isMajorityLost(g, s) || !v1alpha1.LeadsRegions(g.GroupKind()) {
 		return ""
 	}
 	if len(s.PD.ForceRemoved) > 0 {
@@ -93,6 +93,13 @@ func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 		return say + fmt.Sprintf("their group is gone: recreate group %s, which takes over its claims", GroupNameOf(dead[at]))
 	}
 	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), dead[0].PodName())
+}
+
+// isMajorityLost reports whether PD lists a region without a majority. Until it has answered for
+// the stores that are missed now, the group's last word counts: the operator may have restarted.
+func isMajorityLost(g v1alpha1.Group, s observation.Snapshot) bool {
+	said := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionStoresHealthy)
+	return s.PD.MajorityLost || s.PD.MajorityUnknown && said != nil && said.Reason == v1alpha1.ReasonRegionsUnavailable
 }
 
 // DescribeForceRemoved says that PD was told to remove stores by force that regions have lost their

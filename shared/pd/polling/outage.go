@@ -22,6 +22,7 @@ const (
 type outage struct {
 	found  bool
 	asking bool
+	failed bool      // PD did not answer when it was last asked
 	stores []string  // that were missed when PD was last asked, by ID
 	next   time.Time // when it is asked again
 }
@@ -51,7 +52,7 @@ func (p *Poller) checkOutage(w *watch, view *pd.View) {
 		w.outage.found, w.outage.stores = false, nil
 		return
 	}
-	view.MajorityLost = w.outage.found
+	view.MajorityLost, view.MajorityUnknown = w.outage.found, w.outage.failed || !slices.Equal(w.outage.stores, ids)
 	if w.outage.asking || p.ctx == nil || p.ctx.Err() != nil || slices.Equal(w.outage.stores, ids) && time.Now().Before(w.outage.next) {
 		return
 	}
@@ -68,18 +69,14 @@ func (p *Poller) checkOutage(w *watch, view *pd.View) {
 		begin := time.Now()
 		found, err := p.hasRegionWithoutMajority(client, seen, look)
 		p.mu.Lock()
-		w.outage.asking, w.outage.stores = false, ids
+		defer p.mu.Unlock()
+		w.outage.asking, w.outage.failed, w.outage.stores = false, err != nil, ids
 		w.outage.next = time.Now().Add(max(outagePause, outageEase*time.Since(begin)))
-		changed := err == nil && p.watches[w.key] == w && w.known && len(w.view.UnreachableStores())+len(w.view.ForceRemoved) > 0 && w.view.MajorityLost != found
 		if err == nil {
 			w.outage.found = found
-		}
-		if changed {
-			w.view.MajorityLost = found
-		}
-		p.mu.Unlock()
-		if changed {
-			p.notifySubscribers(w.key)
+			if w.view.MajorityLost != found || w.view.MajorityUnknown {
+				w.kick() // the next View has it
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,6 +103,57 @@ func TestRegionsOfStoresThatAreRemovedByForceHaveNoMajority(t *testing.T) {
 		fake.SetPlaced(pd.Region{ID: "1", Peers: peers[3:]})
 		fake.SetState(pd.StateDown, ids[2])
 		require.Eventually(t, func() bool { return !view().MajorityLost && view().ForceRemoved == nil }, 10*time.Second, 10*time.Millisecond)
+	})
+}
+
+// mute is a PD that answers everything but which regions a store has, as one that has just begun to
+// lead does while it loads them.
+type mute struct {
+	*pdtest.PD
+	answers atomic.Bool
+}
+
+func (m *mute) FindRegion(ctx context.Context, storeID string, sought func(pd.Region) bool) (pd.Region, bool, error) {
+	if !m.answers.Load() {
+		return pd.Region{}, false, errors.New("no answer")
+	}
+	return m.PD.FindRegion(ctx, storeID, sought)
+}
+
+// KV-22: an operator that starts, or that PD does not answer, knows of no majority, and of no loss.
+func TestKV22AMajorityIsUnknownUntilPDHasAnsweredForTheStoresThatAreMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := &mute{PD: pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})}
+		var ids []string
+		for _, address := range []string{"a:1", "b:1", "c:1", "d:1", "e:1"} {
+			ids = append(ids, fake.Register(address))
+		}
+		fake.Change(func(v *pd.View) {
+			for i := range v.Stores {
+				v.Stores[i].Regions = 1
+			}
+		})
+		poller := polling.New(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- poller.Start(ctx) }()
+		t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+		name := types.NamespacedName{Namespace: "ns", Name: "a"}
+		poller.Watch(name, true)
+		unknown := func() bool { view, known := poller.View(name); return !known || view.MajorityUnknown }
+
+		fake.SetState(pd.StateDown, ids[0], ids[1])
+		require.Eventually(t, func() bool { return poller.Ask(t.Context(), name).MajorityUnknown }, 10*time.Second, 10*time.Millisecond)
+		assert.Never(t, func() bool { return !unknown() }, time.Minute, time.Second, "an answer that fails is none")
+		fake.answers.Store(true)
+		require.Eventually(t, func() bool { return !unknown() }, time.Minute, 10*time.Millisecond)
+		assert.Never(t, unknown, time.Minute, time.Second, "it is known for these stores")
+
+		fake.answers.Store(false)
+		fake.SetState(pd.StateDown, ids[2])
+		assert.True(t, poller.Ask(t.Context(), name).MajorityUnknown, "not for one more")
+		fake.SetState(pd.StateUp)
+		assert.False(t, poller.Ask(t.Context(), name).MajorityUnknown, "with none of them no majority is lost")
 	})
 }
 
