@@ -18,6 +18,7 @@ func besideLayers() []layer {
 		{name: "origin", uses: []string{"names"}, pure: true},
 		{name: "question"},
 		{name: "relist"},
+		{name: "schema"},
 		{name: "shard"},
 		{name: "statusports", uses: []string{"httpclient", "question"}},
 		{name: "step"},
@@ -43,7 +44,7 @@ func besideLayers() []layer {
 		{name: "workload", uses: []string{"names", "revision"}, pure: true},
 		{name: "metrics", uses: []string{"conditions", "leaseclient", "pd", "workload"}},
 		{name: "status", uses: []string{"apply", "conditions", "workload"}},
-		{name: "operator", uses: []string{"accessreview", "apply", "credentials", "gate", "httpclient", "index", "metrics", "pd", "pd/polling", "pdclient", "relist", "revision", "shard", "status", "step"}},
+		{name: "operator", uses: []string{"accessreview", "apply", "credentials", "gate", "httpclient", "index", "metrics", "pd", "pd/polling", "pdclient", "relist", "revision", "schema", "shard", "status", "step"}},
 	}
 }
 

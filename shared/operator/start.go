@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/schema"
 )
 
 // checkComponentTable names every field that a row of the table of components lacks. Who leaves one
@@ -48,12 +49,12 @@ func checkCRDs(ctx context.Context, cfg *rest.Config) error {
 		return fmt.Errorf("these CRDs are not installed: %s. Every operator needs all of deploy/crds, whichever operators run: "+
 			"apply that directory, or your overlay, and this operator starts by itself", strings.Join(missing, ", "))
 	}
-	schemas, err := readSchemas(ctx, ask.RESTClient())
+	schemas, err := schema.Read(ctx, ask.RESTClient())
 	if err != nil { // as above, and where the CRDs are a moment old
 		ctrl.Log.Info("the API server does not say which fields the CRDs have", "error", err.Error())
 		return nil
 	}
-	older, err := findOlderCRDs(schemas)
+	older, err := schema.FindOlder(schemas)
 	if err != nil || len(older) == 0 {
 		return err
 	}

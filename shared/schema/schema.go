@@ -1,4 +1,4 @@
-package operator
+package schema
 
 import (
 	"context"
@@ -14,17 +14,21 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// property is what an API server publishes of a field, as far as it says which fields are below.
-type property struct {
-	Type       string              `json:"type"`
-	Properties map[string]property `json:"properties"`
-	Items      *property           `json:"items"`
-	Preserves  bool                `json:"x-kubernetes-preserve-unknown-fields"`
+// Property is what an API server publishes of a field, as far as it says which fields are below.
+type Property struct {
+	// Type of the value, such as object.
+	Type string `json:"type"`
+	// Properties are the fields of an object, by name.
+	Properties map[string]Property `json:"properties"`
+	// Items are the elements of a list.
+	Items *Property `json:"items"`
+	// Preserves says that any field may be there.
+	Preserves bool `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
-// readSchemas asks the API server for the schemas of the suite's kinds, by kind. Every account
+// Read asks the API server for the schemas of the suite's kinds, by kind. Every account
 // may read them, also one that may not read CRDs.
-func readSchemas(ctx context.Context, ask rest.Interface) (map[string]property, error) {
+func Read(ctx context.Context, ask rest.Interface) (map[string]Property, error) {
 	version := v1alpha1.GroupVersion()
 	raw, err := ask.Get().AbsPath("/openapi/v3/apis", version.Group, version.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
@@ -32,13 +36,13 @@ func readSchemas(ctx context.Context, ask rest.Interface) (map[string]property, 
 	}
 	var document struct {
 		Components struct {
-			Schemas map[string]property `json:"schemas"`
+			Schemas map[string]Property `json:"schemas"`
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(raw, &document); err != nil {
 		return nil, fmt.Errorf("decode the schemas of %s: %w", version, err)
 	}
-	out := map[string]property{}
+	out := map[string]Property{}
 	for name, s := range document.Components.Schemas {
 		for _, kind := range v1alpha1.Kinds() {
 			if strings.HasSuffix(name, "."+version.Version+"."+kind) {
@@ -49,11 +53,11 @@ func readSchemas(ctx context.Context, ask rest.Interface) (map[string]property, 
 	return out, nil
 }
 
-// findOlderCRDs returns the CRDs that lack a field which the operator knows, each with the first
+// FindOlder returns the CRDs that lack a field which the operator knows, each with the first
 // such field, in the order of the documents. A kind whose schema is not published yet is left out.
-func findOlderCRDs(schemas map[string]property) ([]string, error) {
-	scheme, err := NewScheme()
-	if err != nil {
+func FindOlder(schemas map[string]Property) ([]string, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	var out []string
@@ -72,7 +76,7 @@ func findOlderCRDs(schemas map[string]property) ([]string, error) {
 
 // findMissingField returns the first field of a type at a path that a schema lacks, empty if it has
 // all. What is no object for the API server, as a time, and what it keeps unseen have no fields.
-func findMissingField(of reflect.Type, in property, path string) string {
+func findMissingField(of reflect.Type, in Property, path string) string {
 	switch {
 	case of.Kind() == reflect.Pointer:
 		return findMissingField(of.Elem(), in, path)
