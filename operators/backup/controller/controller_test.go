@@ -253,6 +253,7 @@ func TestBR01ALogBackupFollowsItsSpecAndGoesWhenItsTaskIsStopped(t *testing.T) {
 	require.NoError(t, w.Client.Delete(t.Context(), l))
 	w.collect("pitr-log-2")
 	arg("pitr-log-3", "--state=Stopped")
+	w.runPod("pitr-log-3") // a Job that has none for five seconds says so
 	w.RequireNoWrites(500 * time.Millisecond)
 	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(l), l), "it stays until then")
 	w.end("pitr-log-3", result.Result{Log: &result.Log{Task: result.TaskStopped}}, metav1.Now())
