@@ -122,6 +122,7 @@ func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 	scale(t, "tiflashgroup", 1)
 	awaitAll(t, ns, 1)
 	inTurn(t, []part{
+		{"a drain ends and stops no pod of another node", func(t *testing.T) { drains(t, ns) }},
 		{"a process that is killed is started again in its pod", func(t *testing.T) { killsPDAndTiDB(t, ns) }},
 		{"a process that hangs is named and costs no pod", func(t *testing.T) { hangs(t, ns) }},
 		{"a node that loses power and comes back costs no data", func(t *testing.T) { unlessCore(t); losesNode(t, ns) }},

@@ -32,7 +32,7 @@ func TestScenarios(t *testing.T) {
 		t.Skip("the scenarios are of the real database: IMAGES=real")
 	}
 	if !isFull() {
-		t.Parallel() // the core's scenarios wait more than they compute, and stop no node of the others
+		t.Parallel() // the core's scenarios wait more than they compute, and nothing beside them stops or drains a node
 	}
 	all, err := scenario.Load()
 	require.NoError(t, err)
