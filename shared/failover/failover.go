@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -173,24 +174,24 @@ func ExcludeDeleted(members []*v1alpha1.Instance) []*v1alpha1.Instance {
 // IsReplaceable reports whether a member is dead and is to be replaced for good
 // (KV-22).
 func IsReplaceable(c storestate.State, i *v1alpha1.Instance) bool {
-	if failoverPolicy(c) != v1alpha1.ReplaceOnFailover || !isDead(c, i) || describeMajority(c) != "" {
+	if failoverPolicy(c) != v1alpha1.ReplaceOnFailover || !isDead(c, i) || findMajorityDoubt(c).IsGiven() {
 		return false
 	}
 	_, few := deadStores(c)
 	return few
 }
 
-// describeMajority says that regions have no majority without stores that are down, or may have
-// none; empty if all have. PD cannot move them, and only these stores bring them back as they were.
-func describeMajority(c storestate.State) string {
+// findMajorityDoubt says that regions have no majority without stores that are down, or may have
+// none. PD cannot move them, and only these stores bring them back as they were.
+func findMajorityDoubt(c storestate.State) verdict.Reason {
 	switch view := c.Snapshot.PD; {
 	case !c.HasLeaders:
 	case view.MajorityLost:
-		return "regions have lost their majority with the stores that are down: bring them back"
+		return verdict.NewReason("regions have lost their majority with the stores that are down: bring them back")
 	case view.MajorityUnknown:
-		return "PD has not answered yet whether regions have lost their majority with the stores that are down"
+		return verdict.NewReason("PD has not answered yet whether regions have lost their majority with the stores that are down")
 	}
-	return ""
+	return verdict.Reason{}
 }
 
 // Explain adds what is done about dead stores to what a plan waits for, and has
@@ -208,13 +209,13 @@ func Explain(c storestate.State, o step.Outcome) step.Outcome {
 		return o // the progress of a replacement is reported elsewhere
 	}
 	what := "another store replaces it for good"
-	switch {
+	switch doubt := findMajorityDoubt(c); {
 	case !few:
 		what = fmt.Sprintf("nothing is added or removed, because %d stores are down, more than spec.failover.max: find out what they have in common: kubectl -n %s get instances", len(lost), c.Group.GetNamespace())
 	case failoverPolicy(c) == v1alpha1.AddOnFailover:
 		what = "another store replaces it until it is back"
-	case describeMajority(c) != "":
-		what = "nothing is replaced, because " + describeMajority(c)
+	case doubt.IsGiven():
+		what = "nothing is replaced, because " + doubt.Text()
 	}
 	i := living[0]
 	return step.Worst(step.Wait("PD", time.Minute, v1alpha1.ReasonReplacing,

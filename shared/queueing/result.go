@@ -16,7 +16,10 @@ func ResultOf(o step.Outcome, limits ...time.Duration) (reconcile.Result, error)
 		return reconcile.Result{}, o.Err
 	}
 	result := reconcile.Result{}
-	for _, limit := range append(limits, o.After) {
+	if o.Kind != step.KindDone {
+		result.RequeueAfter = o.After
+	}
+	for _, limit := range limits {
 		result = RequeueWithin(result, limit)
 	}
 	return result, nil

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"maps"
-	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +58,8 @@ func Definition() operator.Definition {
 	out.Dialer, out.Tools = pdclient.OpenWithConfig, true
 	// A recovery waits for the pods of everything that PD serves.
 	maps.DeleteFunc(out.Cached, func(object client.Object, _ cache.ByObject) bool {
-		return reflect.TypeOf(object) == reflect.TypeFor[*v1alpha1.Instance]()
+		_, isInstance := object.(*v1alpha1.Instance)
+		return isInstance
 	})
 	return out
 }

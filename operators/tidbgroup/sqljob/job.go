@@ -74,13 +74,18 @@ func jobName(group string, run *v1alpha1.SQLRun) string {
 	return name[:min(len(name), maxJobName-len(tail))] + tail
 }
 
+// timeoutSeconds is for how long the program of a run may take.
+func timeoutSeconds(run *v1alpha1.SQLRun) int64 {
+	return int64(cmp.Or(run.TimeoutSeconds, defaultTimeout))
+}
+
 // renderJob renders the Job of a run. Whatever it mounts may be missing: the program
 // waits for it, and says what it waits for, where a pod would only hang.
 func renderJob(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int32) *batchv1.Job {
 	labels := workload.Labels(g)
 	labels[v1alpha1.LabelComponent] = Component
 	labels[v1alpha1.LabelSQL] = run.Name
-	timeout := int64(cmp.Or(run.TimeoutSeconds, defaultTimeout))
+	timeout := timeoutSeconds(run)
 	args := []string{
 		fmt.Sprintf("--address=%s:%d", names.ServiceHost(g.Name, g.Namespace, g.Spec.ClusterDomain), port),
 		"--user=" + cmp.Or(run.User, root),

@@ -207,7 +207,7 @@ func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *ba
 		status.Message = truncateMessage(fmt.Sprintf("its pod has not started: kubectl -n %s describe pods -l job-name=%s", m.g.Namespace, job.Name), "")
 		m.wake(lookBeside)
 	default:
-		until := begun.Add(time.Duration(cmp.Or(r.TimeoutSeconds, defaultTimeout))*time.Second + overdue)
+		until := begun.Add(time.Duration(timeoutSeconds(r))*time.Second + overdue)
 		if left := until.Sub(m.seen.Now); left > 0 {
 			m.wake(min(left, lookBeside))
 			break

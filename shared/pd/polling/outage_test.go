@@ -18,6 +18,27 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd/polling"
 )
 
+// watchPD has a PD polled until the test ends, and returns who polls it under which name.
+func watchPD(t *testing.T, client pd.Client) (*polling.Poller, types.NamespacedName) {
+	t.Helper()
+	poller, name := polling.New(func(types.NamespacedName) (pd.Client, error) { return client, nil }), types.NamespacedName{Namespace: "ns", Name: "a"}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- poller.Start(ctx) }()
+	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+	poller.Watch(name, true)
+	return poller, name
+}
+
+// giveRegions gives each store a region.
+func giveRegions(fake *pdtest.PD) {
+	fake.Change(func(v *pd.View) {
+		for i := range v.Stores {
+			v.Stores[i].Regions = 1
+		}
+	})
+}
+
 // S F9, U 3: a region whose majority is on stores that PD does not hear of is found,
 // whichever group owns these, and seen no more when they are back.
 func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
@@ -35,18 +56,8 @@ func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
 			return r
 		}
 		fake.SetPlaced(region("1", ids[0], ids[2], ids[3]), region("2", ids[1], ids[2], ids[3]))
-		fake.Change(func(v *pd.View) {
-			for i := range v.Stores {
-				v.Stores[i].Regions = 1
-			}
-		})
-		name := types.NamespacedName{Namespace: "ns", Name: "a"}
-		poller := polling.New(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- poller.Start(ctx) }()
-		t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
-		poller.Watch(name, true)
+		giveRegions(fake)
+		poller, name := watchPD(t, fake)
 		lost := func() bool { view, known := poller.View(name); return known && view.MajorityLost }
 		missed := func() int { view, _ := poller.View(name); return len(view.UnreachableStores()) }
 
@@ -73,18 +84,8 @@ func TestRegionsOfStoresThatAreRemovedByForceHaveNoMajority(t *testing.T) {
 			peers = append(peers, pd.Peer{StoreID: id, Voter: true})
 		}
 		fake.SetPlaced(pd.Region{ID: "1", Peers: peers[:3]})
-		fake.Change(func(v *pd.View) {
-			for i := range v.Stores {
-				v.Stores[i].Regions = 1
-			}
-		})
-		poller := polling.New(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- poller.Start(ctx) }()
-		t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
-		name := types.NamespacedName{Namespace: "ns", Name: "a"}
-		poller.Watch(name, true)
+		giveRegions(fake)
+		poller, name := watchPD(t, fake)
 		view := func() pd.View { v, _ := poller.View(name); return v }
 
 		fake.SetState(pd.StateDown, ids[0], ids[1])
@@ -128,18 +129,8 @@ func TestKV22AMajorityIsUnknownUntilPDHasAnsweredForTheStoresThatAreMissed(t *te
 		for _, address := range []string{"a:1", "b:1", "c:1", "d:1", "e:1"} {
 			ids = append(ids, fake.Register(address))
 		}
-		fake.Change(func(v *pd.View) {
-			for i := range v.Stores {
-				v.Stores[i].Regions = 1
-			}
-		})
-		poller := polling.New(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- poller.Start(ctx) }()
-		t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
-		name := types.NamespacedName{Namespace: "ns", Name: "a"}
-		poller.Watch(name, true)
+		giveRegions(fake.PD)
+		poller, name := watchPD(t, fake)
 		unknown := func() bool { view, known := poller.View(name); return !known || view.MajorityUnknown }
 
 		fake.SetState(pd.StateDown, ids[0], ids[1])
