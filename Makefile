@@ -6,7 +6,7 @@ MODULES   = apis shared operators deploy e2e
 # The test double of TiKV stands apart: it needs TiDB's requirements, and a cold build takes minutes.
 APART     = e2e/tikv
 # The packages of e2e whose tests take minutes, the longest first.
-LASTING   = ./rig ./installation ./bench ./campaign
+LASTING   = ./rig ./installation ./bench ./rig/clusterwide ./campaign
 OPERATORS = $(notdir $(patsubst %/controller,%,$(wildcard operators/*/controller)))
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=$(VERSION)
@@ -118,7 +118,7 @@ mutants: ## Build deliberate bugs into the suite and show what catches each; MUT
 	@go -C e2e run ./cmd/mutants $(MUTANTS)
 
 e2e: ## Run the end-to-end suite; FULL=1 IMAGES=real|standin|upstream PROVIDER=local|kind|kubeconfig
-	go -C e2e test -tags $(E2E_TAGS) ./suite/... -v -timeout $(if $(FULL),150m,60m)
+	go -C e2e test -tags $(E2E_TAGS) ./suite/... -v -parallel 3 -timeout $(if $(FULL),150m,60m)
 
 demo: ## Start a local Kubernetes with a TiDB cluster in it (needs root on Linux)
 	@echo "compiling the demo itself first: about four minutes on two cores if nothing is cached, a second later on"

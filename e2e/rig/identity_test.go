@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/rig/sample"
 )
 
 // moments of a bootstrap at which something is deleted.
@@ -54,7 +55,7 @@ func TestNoDeletionMakesASecondCluster(t *testing.T) {
 				for subset := 1; subset < 8; subset++ {
 					group := fmt.Sprintf("m%d-s%d", m, subset)
 					groups = append(groups, group)
-					r.Apply(pdGroup(group, 3))
+					r.Apply(sample.PDGroup(group, 3))
 				}
 				for subset := 1; subset < 8; subset++ {
 					group := groups[subset-1]

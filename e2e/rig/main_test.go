@@ -1,7 +1,6 @@
 package rig_test
 
 import (
-	"io"
 	"os"
 	"testing"
 
@@ -16,9 +15,5 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	var loud io.Writer
-	if os.Getenv("RIG_LOG") != "" {
-		loud = os.Stdout
-	}
-	os.Exit(rig.Main(m, loud, func(cp *controlplane.ControlPlane) { plane = cp }))
+	os.Exit(rig.Main(m, rig.Loud(), func(cp *controlplane.ControlPlane) { plane = cp }))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/remedy"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/rig/sample"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
@@ -99,7 +100,7 @@ func TestAKnownCommandIsStillChecked(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	say := func(by, words, edit string) string {
-		g := pdGroup(by, 1)
+		g := sample.PDGroup(by, 1)
 		g.Namespace = r.Namespace()
 		require.NoError(t, r.User().Create(t.Context(), g))
 		message := words + ": kubectl -n " + r.Namespace() + " edit " + edit
@@ -131,7 +132,7 @@ func TestAKnownCommandIsStillChecked(t *testing.T) {
 func TestACommandThatKubectlRefusesIsRefused(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t, plane, rig.Options{})
-	group := pdGroup("x", 1)
+	group := sample.PDGroup("x", 1)
 	r.Apply(group)
 	here := "kubectl -n " + r.Namespace()
 	for line, says := range map[string]string{

@@ -12,17 +12,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
 
-// play runs a scenario, in which nothing bad may happen.
-func play(t *testing.T, s scenario.Scenario, options rig.Options) scenario.Result {
-	t.Helper()
-	options.Remedies = kubectl
-	r := rig.New(t, plane, options.For(s))
-	result, err := scenario.Run(t.Context(), r.Rig, s)
-	require.NoError(t, err)
-	assert.NoError(t, result.Bad())
-	return result
-}
-
 // All operators in one process, as operators/all runs them: a cache that is shared holds what
 // an operator alone does not see.
 func TestScenariosInOneProcess(t *testing.T) {
@@ -38,7 +27,7 @@ func TestScenariosInOneProcess(t *testing.T) {
 			wanted = slices.DeleteFunc(wanted, func(name string) bool { return name == s.Name })
 			t.Run(s.Name, func(t *testing.T) {
 				t.Parallel()
-				play(t, s, rig.Options{OneProcess: true})
+				rig.Play(t, plane, s, rig.Options{OneProcess: true, Remedies: kubectl})
 			})
 		}
 	}
@@ -56,27 +45,23 @@ func lastingLast(all []scenario.Scenario) {
 	})
 }
 
-// Every scenario that the rig can run, those with many orders in a sample. Operators that see
-// the whole cluster would see the other scenarios: theirs come first, one at a time.
+// Every scenario that the rig can run, those with many orders in a sample. Those whose operators
+// see the whole cluster are the package clusterwide's.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	all, err := scenario.Load()
 	require.NoError(t, err)
 	lastingLast(all)
-	run := func(clusterWide bool, also func(*testing.T)) {
-		for _, family := range all {
-			for _, s := range family.Variants(false) {
-				if !s.RunsIn(scenario.Rig) || s.Options.ClusterWide != clusterWide {
-					continue
-				}
-				t.Run(s.Name, func(t *testing.T) {
-					also(t)
-					result := play(t, s, rig.Options{})
-					assert.NoError(t, result.Unproved())
-				})
+	for _, family := range all {
+		for _, s := range family.Variants(false) {
+			if !s.RunsIn(scenario.Rig) || s.Options.ClusterWide {
+				continue
 			}
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				result := rig.Play(t, plane, s, rig.Options{Remedies: kubectl})
+				assert.NoError(t, result.Unproved())
+			})
 		}
 	}
-	run(true, func(*testing.T) {})
-	t.Parallel()
-	run(false, (*testing.T).Parallel)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/rig/sample"
 )
 
 // stranger is an object of a kind that has nothing to do with the suite.
@@ -41,7 +42,7 @@ func stranger(t *testing.T, key rig.Key) *unstructured.Unstructured {
 			"group": map[string]any{"kind": v1alpha1.KindTiFlashGroup, "name": strings.TrimSuffix(key.Name, "-0")}, "slot": int64(0), "revision": "r", "paused": true, "podTemplate": template,
 		}}},
 		v1alpha1.KindPDGroup: {v1alpha1.GroupVersion().String(), map[string]any{"spec": map[string]any{
-			"version": tidbVersion, "replicas": int64(1), "paused": true, "volumes": []any{map[string]any{"name": "data", "storage": "1Gi"}},
+			"version": sample.Version, "replicas": int64(1), "paused": true, "volumes": []any{map[string]any{"name": "data", "storage": "1Gi"}},
 		}}},
 	}
 	body, known := bodies[key.Kind]
@@ -86,12 +87,12 @@ func TestObjectsOfOtherOwnersUnderNeededNamesAreNamedAndLeftAlone(t *testing.T) 
 	} {
 		t.Run(key.Kind, func(t *testing.T) {
 			t.Parallel()
-			r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ReasonDeadline: rig.Timeout})
+			r := rig.New(t, plane, rig.Options{Tolerate: sample.TakingDown(), ReasonDeadline: rig.Timeout})
 			r.Start(rig.Operators()...)
 			theirs := stranger(t, key)
 			theirs.SetNamespace(r.Namespace())
 			require.NoError(t, r.User().Create(t.Context(), theirs))
-			r.Apply(parse[v1alpha1.TidbCluster](t, `
+			r.Apply(sample.Parse[v1alpha1.TidbCluster](t, `
 metadata: {name: small}
 spec:
   version: v8.5.7

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
@@ -44,6 +45,24 @@ func Main(m *testing.M, loud io.Writer, ready func(*controlplane.ControlPlane)) 
 		code = max(code, 1)
 	}
 	return code
+}
+
+// Loud is where operators log their errors to: standard output with $RIG_LOG, nowhere without.
+func Loud() io.Writer {
+	if os.Getenv("RIG_LOG") == "" {
+		return nil
+	}
+	return os.Stdout
+}
+
+// Play runs a scenario, in which nothing bad may happen.
+func Play(t *testing.T, plane *controlplane.ControlPlane, s scenario.Scenario, options Options) scenario.Result {
+	t.Helper()
+	r := New(t, plane, options.For(s))
+	result, err := scenario.Run(t.Context(), r.Rig, s)
+	require.NoError(t, err)
+	assert.NoError(t, result.Bad())
+	return result
 }
 
 // New returns a rig for one test, which its end closes and judges.

@@ -30,6 +30,8 @@ const (
 	// rollTimeout bounds a restart of all TiKV and TiDB: each TiDB that stops waits half a
 	// minute for its clients.
 	rollTimeout = 2 * readyTimeout
+	// mostNamespaces is more than the tests have.
+	mostNamespaces = 32
 )
 
 // world is what the tests share: one cluster with the operators installed.
@@ -38,6 +40,10 @@ type world struct {
 	session  *session.Session
 	// real says that the real database's images are there.
 	real bool
+	// temporary says that the cluster of nodes is removed in the end, with all that is in it.
+	temporary bool
+	// left are the namespaces that are being deleted, which must come to an end.
+	left chan string
 }
 
 var shared world
@@ -57,7 +63,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	if os.Getenv("KEEP") == "" {
+	temporary := os.Getenv("KEEP") == ""
+	if temporary {
 		// A run that was killed has left its cluster, maybe in the middle of
 		// something: nothing of it is to be taken for this run's.
 		if err := p.Down(ctx); err != nil {
@@ -83,8 +90,29 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	shared = world{provider: p, session: s, real: options.Version() == binaries.Release}
-	return m.Run()
+	shared = world{
+		provider: p, session: s, real: options.Version() == binaries.Release,
+		temporary: temporary && p.Name() == provider.Local, left: make(chan string, mostNamespaces),
+	}
+	code := m.Run()
+	close(shared.left)
+	for name := range shared.left {
+		if err := awaitGone(name); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
+			code = 1
+		}
+	}
+	return code
+}
+
+// awaitGone waits until a namespace that is being deleted is gone.
+func awaitGone(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	if _, err := shared.session.Kubectl(ctx, "wait", "--for=delete", "namespace/"+name, "--timeout=120s"); err != nil {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
 }
 
 // isFull says whether everything is to run, and not only the core.
@@ -110,8 +138,8 @@ func extra(o provider.Options) []string {
 	return []string{images.SetStandins}
 }
 
-// namespace makes a namespace for a test and deletes it afterwards; when the test
-// failed, it says first how everything stood.
+// namespace makes a namespace for a test and deletes it afterwards, for whose end nothing waits
+// but the end of all tests; when the test failed, it says first how everything stood.
 func namespace(t *testing.T, name string) string {
 	t.Helper()
 	create(t, name)
@@ -121,7 +149,9 @@ func namespace(t *testing.T, name string) string {
 			defer cancel()
 			describe(ctx, t, name)
 		}
-		remove(t, name)
+		_, err := shared.session.Kubectl(context.WithoutCancel(t.Context()), "delete", "namespace", name, "--wait=false")
+		assert.NoError(t, err, "delete namespace")
+		shared.left <- name
 	})
 	return name
 }

@@ -247,7 +247,7 @@ func (cp *ControlPlane) Stop() error {
 
 // sideBySide is how many tests of a package run at a time, unless -parallel says another
 // number: they wait for most of their time.
-const sideBySide = "6"
+const sideBySide = "8"
 
 // Main is the body of a TestMain: it starts a control plane, hands it to ready,
 // runs the tests, stops the control plane and returns the exit code.

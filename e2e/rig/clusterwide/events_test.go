@@ -1,4 +1,4 @@
-package rig_test
+package clusterwide_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/rig/sample"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
 
@@ -35,7 +36,7 @@ const mostEvents = 40
 func TestARollOfNineMembersMakesFewEventsAndNoneTwice(t *testing.T) {
 	r := rig.New(t, plane, rig.Options{ClusterWide: true, Database: scenario.Database{Speed: 20, Regions: 30}})
 	r.Start(rig.Operators()...)
-	cluster, whole := parse[v1alpha1.TidbCluster](t, nine), rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"}
+	cluster, whole := sample.Parse[v1alpha1.TidbCluster](t, nine), rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"}
 	r.Apply(cluster)
 	r.AwaitConverged(whole)
 	told := func() map[string]int {
@@ -57,7 +58,7 @@ func TestARollOfNineMembersMakesFewEventsAndNoneTwice(t *testing.T) {
 	before := told()
 	groups := []string{"PDGroup basic-pd", "TiKVGroup basic-tikv", "TiDBGroup basic-tidb"}
 
-	cluster = parse[v1alpha1.TidbCluster](t, nine)
+	cluster = sample.Parse[v1alpha1.TidbCluster](t, nine)
 	cluster.Spec.Version = "v8.5.8"
 	r.Apply(cluster)
 	r.Await(rig.Timeout, "everybody runs the new version", func(o rig.Objects) error {

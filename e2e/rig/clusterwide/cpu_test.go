@@ -1,4 +1,4 @@
-package rig_test
+package clusterwide_test
 
 import (
 	"os"

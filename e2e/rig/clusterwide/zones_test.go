@@ -1,4 +1,4 @@
-package rig_test
+package clusterwide_test
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/rig/sample"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
 
@@ -25,18 +26,18 @@ import (
 // are to be: the scheduler places those that come, and the operator chooses those that
 // leave.
 func TestKV19StoresStayEvenlySpreadOverZones(t *testing.T) {
-	sample, err := os.ReadFile("../../deploy/samples/three-zones.yaml")
+	text, err := os.ReadFile("../../../deploy/samples/three-zones.yaml")
 	require.NoError(t, err)
 	r := rig.New(t, plane, rig.Options{ClusterWide: true, Nodes: 6, Database: scenario.Database{Speed: 10, Regions: 6}, Delays: rig.Delays{Start: time.Second, Stop: time.Second}})
 	r.Start(rig.Operators()...)
-	cluster := parse[v1alpha1.TidbCluster](t, string(sample))
+	cluster := sample.Parse[v1alpha1.TidbCluster](t, string(text))
 	r.Apply(cluster)
 	api, err := client.New(plane.Config, client.Options{})
 	require.NoError(t, err)
 	whole := rig.Key{Kind: v1alpha1.KindTidbCluster, Name: cluster.Name}
 	r.AwaitConverged(whole)
 	for _, c := range []struct{ stores, fullest, emptiest int }{{3, 1, 1}, {6, 2, 2}, {4, 2, 1}, {7, 3, 2}} {
-		cluster = parse[v1alpha1.TidbCluster](t, string(sample))
+		cluster = sample.Parse[v1alpha1.TidbCluster](t, string(text))
 		cluster.Spec.TiKV[0].Replicas = ptr.To(int32(c.stores))
 		r.Apply(cluster)
 		r.Await(rig.Timeout, "those that come have a node, and those that leave are gone", func(o rig.Objects) error {
@@ -62,7 +63,7 @@ func TestKV19StoresStayEvenlySpreadOverZones(t *testing.T) {
 // KV-19: stores that came while a zone was closed are spread over it once the spec says
 // so, and no member moves before. There are never fewer of them than it asks for.
 func TestKV19StoresAreSpreadAgainWhenTheSpecSaysSo(t *testing.T) {
-	sample, err := os.ReadFile("../../deploy/samples/three-zones.yaml")
+	text, err := os.ReadFile("../../../deploy/samples/three-zones.yaml")
 	require.NoError(t, err)
 	r := rig.New(t, plane, rig.Options{ClusterWide: true, Nodes: 6, Database: scenario.Database{Speed: 20, Regions: 6}})
 	api, err := client.New(plane.Config, client.Options{})
@@ -78,7 +79,7 @@ func TestKV19StoresAreSpreadAgainWhenTheSpecSaysSo(t *testing.T) {
 	}
 	open(false)
 	r.Start(rig.Operators()...)
-	cluster := parse[v1alpha1.TidbCluster](t, strings.ReplaceAll(string(sample), "DoNotSchedule", "ScheduleAnyway"))
+	cluster := sample.Parse[v1alpha1.TidbCluster](t, strings.ReplaceAll(string(text), "DoNotSchedule", "ScheduleAnyway"))
 	cluster.Spec.TiKV[0].Replicas = ptr.To(int32(6))
 	r.Apply(cluster.DeepCopy())
 	whole := rig.Key{Kind: v1alpha1.KindTidbCluster, Name: cluster.Name}
@@ -109,11 +110,11 @@ func TestDB14AProxyHasTheZoneOfItsNode(t *testing.T) {
 	api, err := client.New(plane.Config, client.Options{})
 	require.NoError(t, err)
 	proxies := &v1alpha1.TiProxyGroup{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-	proxies.Spec.ComponentSpec, proxies.Spec.Replicas, proxies.Spec.PDGroup.Name = component(nil), ptr.To(int32(2)), "a"
+	proxies.Spec.ComponentSpec, proxies.Spec.Replicas, proxies.Spec.PDGroup.Name = sample.Component(nil), ptr.To(int32(2)), "a"
 	proxies.Spec.Version, proxies.Spec.ConfigUpdate, proxies.Spec.Config = "v1.3.0", v1alpha1.ConfigOnline, "[log]\nlevel = \"info\"\n"
 	proxies.Spec.Shutdown = &v1alpha1.TiProxyShutdown{DelaySeconds: ptr.To(int64(0)), DrainSeconds: ptr.To(int64(0))}
 	r.Start("instance", "pdgroup", "tiproxygroup")
-	r.Apply(pdGroup("a", 1), proxies.DeepCopy())
+	r.Apply(sample.PDGroup("a", 1), proxies.DeepCopy())
 	wait := func(level string) {
 		r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTiProxyGroup, Name: "p"})
 		require.EventuallyWithT(t, func(c *assert.CollectT) {

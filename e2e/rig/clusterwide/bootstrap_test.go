@@ -1,4 +1,4 @@
-package rig_test
+package clusterwide_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/rig/sample"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestTheDatabaseOfATidbClusterIsWhole(t *testing.T) {
 	r := rig.New(t, plane, rig.Options{ClusterWide: true})
 	r.Start(rig.Operators()...)
-	r.Apply(parse[v1alpha1.TidbCluster](t, basic))
+	r.Apply(sample.Parse[v1alpha1.TidbCluster](t, sample.Basic))
 	r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"})
 
 	databases := r.Databases.List()
@@ -91,7 +92,7 @@ func TestTheSuiteAddsLittleToThePodsOwnTime(t *testing.T) {
 			r.Start(rig.Operators()...)
 			before, used := r.Requests.Counts(), cpuNow()
 			begin := time.Now()
-			r.Apply(parse[v1alpha1.TidbCluster](t, basic))
+			r.Apply(sample.Parse[v1alpha1.TidbCluster](t, sample.Basic))
 			took := r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"})
 			fmt.Printf("overhead: run %d: %s from apply to everything Ready, %s of it the simulated pods' own (%s); %s; requests: %s; memory of the test process: %s\n",
 				run, took.Round(time.Millisecond), pods(r).Round(time.Millisecond), milestones(r, begin), cpuNow().since(used), scenario.ByVerb(r.Requests.Since(before)), memory())
