@@ -7,6 +7,11 @@ MODULES   = apis shared operators deploy e2e
 APART     = e2e/tikv
 # The packages of e2e whose tests take minutes, the longest first.
 LASTING   = ./rig ./installation ./bench ./rig/clusterwide ./campaign
+# The packages of e2e that read files of other modules, by which Go does not tell that a result is outdated.
+READERS   = mutants|architecture|remedy
+# Programs of tests are linked without symbols, which takes a third less time. What vet finds,
+# "make verify" tells: here it would check all dependencies once more.
+TEST      = go test -vet=off -ldflags=-s -timeout 30m
 OPERATORS = $(notdir $(patsubst %/controller,%,$(wildcard operators/*/controller)))
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=$(VERSION)
@@ -32,10 +37,10 @@ export GOFLAGS = -trimpath -buildvcs=false -tags=$(TAG)
 COLLECT_LESS   = GOGC=400 GOMEMLIMIT=6GiB
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig bench bench-compare e2e demo demo-down images release docs tidy
+.PHONY: help build generate verify lint vulncheck test test-e2e test-beside check conformance campaign mutants rig bench bench-compare e2e demo demo-down images release docs tidy
 
-# $(call each,what,commands) runs the commands inside every module that has packages.
-each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
+# $(call each,what,commands,modules) runs the commands inside every module that has packages, of all if none are named.
+each = @set -e; for module in $(or $(3),$(MODULES)); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
 # A checksum of every generated file, to see whether generating changes any.
 sums = find $(wildcard $(GENERATED)) -type f | sort | xargs sha256sum
 
@@ -79,14 +84,17 @@ vulncheck: ## Look for known vulnerabilities that code can reach; fails if the d
 test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@echo "testing $(MODULES), in this order; e2e begins with $(LASTING), and tells nothing for some ten minutes on two cores"
-	@# Packages that take minutes come first, and three run at a time: many of them wait more than they compute.
 	@# PAGES tells the tests of deploy that a page has changed: Go looks for changes only in their own module.
-	@# Programs of tests are linked without symbols, which takes a third less time.
-	@# What vet finds, "make verify" tells: here it would check all dependencies once more.
-	$(call each,test,PAGES="$$(cat ../*.md ../docs/*.md ../docs/*/*.md | cksum)" go test -vet=off -ldflags=-s -p 3 -timeout 30m $$([ $$module != e2e ] || echo $(LASTING)) ./...)
-	go -C $(APART) test -vet=off -tags= -ldflags="-s -checklinkname=0" -timeout 15m ./...
-	@# These read files of other modules, by which Go does not tell that a result is outdated.
-	go -C e2e test -vet=off -ldflags=-s -count=1 ./mutants ./architecture ./remedy
+	$(call each,test,PAGES="$$(cat ../*.md ../docs/*.md ../docs/*/*.md | cksum)" $(TEST) -p 3 ./...,$(filter-out e2e,$(MODULES)))
+	@$(MAKE) --no-print-directory -j2 test-e2e test-beside
+
+test-e2e:
+	@# Packages that take minutes come first, and three run at a time: many of them wait more than they compute.
+	@echo "test e2e"; cd e2e; go list ./... | grep -Ev '/e2e/($(READERS))$$' | xargs $(TEST) -p 3 $(LASTING)
+
+test-beside:
+	@echo "test $(APART)"; go -C $(APART) test -vet=off -tags= -ldflags="-s -checklinkname=0" -timeout 15m ./...
+	cd e2e; $(TEST) -count=1 $(patsubst %,./%,$(subst |, ,$(READERS)))
 
 check: ## Test a package and what depends on it, without what needs a control plane; PKG=./shared/store
 	@go -C shared run ./testkit/affected/cmd/check -apart $(APART) "$(PKG)" $(MODULES)
