@@ -153,6 +153,35 @@ func TestTrap06OfflineTakesUntilThePeersHaveMovedAndTombstonesAreHidden(t *testi
 	})
 }
 
+// A store that is removed by force is a tombstone at once, with its regions: they have the peers on
+// it until PD has made new majorities.
+func TestAStoreThatIsRemovedByForceIsATombstoneWithRegions(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *scenarioRun) {
+		p.leader(t, "pd-1", "")
+		p.up3(t)
+		remove := func(status int) string {
+			return p.expect(t, status, http.MethodPost, "pd-1", "/pd/api/v1/admin/unsafe/remove-failed-stores", `{"stores":[4,5]}`)
+		}
+		assert.Contains(t, remove(http.StatusInternalServerError), "is up and connected")
+		p.alive[4], p.alive[5] = false, false
+		p.until(t, 40*time.Second, "PD does not hear of them", func() bool {
+			states := p.states(t, "pd-1")
+			return states[4] == "Disconnected" && states[5] == "Disconnected"
+		})
+		assert.Contains(t, remove(http.StatusOK), "Request has been accepted.")
+		states := p.states(t, "pd-1")
+		assert.NotContains(t, states, uint64(4))
+		assert.NotContains(t, states, uint64(5))
+		var tombstones struct{ Stores []storeBody }
+		p.get(t, "pd-1", "/pd/api/v1/stores/check?state=tombstone", &tombstones)
+		assert.Len(t, tombstones.Stores, 2)
+		for _, s := range tombstones.Stores {
+			assert.NotZero(t, s.Status.Regions, "store %d", s.Store.ID)
+		}
+	})
+}
+
 func TestTrap07EvictLeaderIsOneSchedulerWithAListOfStores(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *scenarioRun) {

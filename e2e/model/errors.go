@@ -70,6 +70,13 @@ func noStoreForLeader(id uint64) *Error {
 	}
 }
 
+func invalidRecovery(format string, args ...any) *Error {
+	return &Error{
+		Code: "PD:unsaferecovery:ErrUnsafeRecoveryInvalidInput", Text: "invalid input " + fmt.Sprintf(format, args...),
+		Status: http.StatusInternalServerError,
+	}
+}
+
 func badInput(format string, args ...any) *Error {
 	return &Error{Text: fmt.Sprintf(format, args...), Status: http.StatusBadRequest}
 }

@@ -269,6 +269,28 @@ func (c *Cluster) RemoveStore(id uint64, force bool) error {
 	return c.save()
 }
 
+// RemoveFailedStores makes tombstones of stores that PD does not hear of; their peers stay. It does
+// no more of what PD does then: new majorities need reports of TiKV.
+func (c *Cluster) RemoveFailedStores(ids []uint64) error {
+	c.lock()
+	defer c.mu.Unlock()
+	if !c.isBootstrapped() {
+		return ErrNotBootstrapped
+	}
+	for _, id := range ids {
+		switch s := c.st.Stores[id]; {
+		case s == nil:
+			return invalidRecovery("store %d doesn't exist", id)
+		case s.State == StoreUp && c.stateName(s, c.now()) == "Up":
+			return invalidRecovery("store %d is up and connected", id)
+		}
+	}
+	for _, id := range ids {
+		c.st.Stores[id].State, c.st.Stores[id].Node = StoreTombstone, NodeRemoved
+	}
+	return c.save()
+}
+
 // checkRemoval counts by administrative state, as PD does: a Down store still counts as up.
 func (c *Cluster) checkRemoval(id uint64) error {
 	up := 0

@@ -67,6 +67,10 @@ type Client interface {
 	// it is read as it comes, and no more of it than it takes.
 	FindRegion(ctx context.Context, storeID string, sought func(Region) bool) (Region, bool, error)
 
+	// RemovedStores returns the stores, by ID, that PD has made tombstones of while regions have
+	// peers on them: a user had it remove them by force.
+	RemovedStores(ctx context.Context) ([]string, error)
+
 	// Servers returns the TiDB servers that have registered, sorted by address.
 	Servers(ctx context.Context) ([]Server, error)
 	// ForgetServer removes a server's registration, and reports whether it has:

@@ -66,11 +66,14 @@ func FuzzAnAnswerOfPD(f *testing.F) {
 			server.answers["/pd/api/v1/regions/check/"+path] = answer{http.StatusOK, text}
 		}
 		server.answers["/pd/api/v1/regions/store/1"] = answer{http.StatusOK, text}
+		server.answers["/pd/api/v1/stores/check"] = answer{http.StatusOK, text}
 		server.answers["/v3/kv/range"] = answer{http.StatusOK, text}
 		server.mu.Unlock()
 		_, err := client.UnhealthyRegions(ctx)
 		check(err)
 		_, _, err = client.FindRegion(ctx, "1", func(pd.Region) bool { return false })
+		check(err)
+		_, err = client.RemovedStores(ctx)
 		check(err)
 		_, err = client.Servers(ctx)
 		check(err)

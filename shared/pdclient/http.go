@@ -37,6 +37,7 @@ const (
 	callMembers        = "members"
 	callHealth         = "health"
 	callStores         = "stores"
+	callTombstones     = "tombstones"
 	callReplicate      = "replicate-config"
 	callConfig         = "config"
 	callSchedulers     = "schedulers"

@@ -258,6 +258,29 @@ func TestFindRegionNamesAPDWithTLSAsItIsAsked(t *testing.T) {
 	assert.Equal(t, server.URL, unreachable.URL)
 }
 
+// A tombstone that gave its regions away has none; one that was made by force has them until PD has
+// placed them elsewhere.
+func TestRemovedStores(t *testing.T) {
+	const path = "/pd/api/v1/stores/check"
+	tombstones := recording(t, "53-stores-check-tombstone")
+	server := newStandIn(t, map[string]answer{path: tombstones})
+	client := dial(t, server.URL)
+	removed, err := client.RemovedStores(within(t, 5*time.Second))
+	require.NoError(t, err)
+	assert.Empty(t, removed)
+
+	tombstones.body = strings.ReplaceAll(tombstones.body, `"region_count": 0`, `"region_count": 3`)
+	server.answers[path] = tombstones
+	removed, err = client.RemovedStores(within(t, 5*time.Second))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"420"}, removed)
+
+	server.answers[path] = answer{http.StatusInternalServerError, "no"}
+	_, err = client.RemovedStores(within(t, 5*time.Second))
+	var refused *pd.Refused
+	assert.ErrorAs(t, err, &refused)
+}
+
 func TestUnhealthyRegions(t *testing.T) {
 	const down, pending, missing = "/pd/api/v1/regions/check/down-peer", "/pd/api/v1/regions/check/pending-peer", "/pd/api/v1/regions/check/miss-peer"
 	server := newStandIn(t, map[string]answer{

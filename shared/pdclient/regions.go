@@ -82,6 +82,18 @@ func mergeRegions(a, b pd.Region) pd.Region {
 	return a
 }
 
+// RemovedStores implements Client.
+func (c *httpClient) RemovedStores(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timing.answer)
+	defer cancel()
+	var tombstones pdanswer.Stores
+	err := c.request(ctx, callTombstones, http.MethodGet, "/pd/api/v1/stores/check?state=tombstone", &tombstones)
+	if err := ignoreStatus(err, http.StatusNotFound); err != nil { // of a PD before v6.1
+		return nil, err
+	}
+	return pdanswer.RemovedStores(tombstones), nil
+}
+
 // FindRegion implements Client. The answer may be longer than any other by far: it
 // is not held in memory.
 func (c *httpClient) FindRegion(ctx context.Context, storeID string, sought func(pd.Region) bool) (pd.Region, bool, error) {

@@ -24,6 +24,7 @@ func (s *Server) storeRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE /pd/api/v1/store/{id}/label", s.bootstrapped(withStore(deleteLabel)))
 	mux.HandleFunc("POST /pd/api/v1/store/{id}/weight", s.bootstrapped(withStore(setWeight)))
 	mux.HandleFunc("POST /pd/api/v1/store/{id}/limit", s.bootstrapped(withStore(setLimit)))
+	mux.HandleFunc("POST /pd/api/v1/admin/unsafe/remove-failed-stores", s.bootstrapped(removeFailedStores))
 	mux.HandleFunc("GET /pd/api/v1/labels", s.withCluster(listLabels))
 	mux.HandleFunc("GET /pd/api/v1/labels/stores", s.withCluster(labelStores))
 }
@@ -176,6 +177,20 @@ func storesCheck(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		}
 	}
 	replyJSON(w, http.StatusOK, storesBody(shown))
+}
+
+func removeFailedStores(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+	var body struct {
+		Stores []uint64 `json:"stores"`
+	}
+	if !tryDecode(w, r, &body) {
+		return
+	}
+	if err := c.RemoveFailedStores(body.Stores); err != nil {
+		replyError(w, err)
+		return
+	}
+	replyJSON(w, http.StatusOK, "Request has been accepted.")
 }
 
 func showStore(w http.ResponseWriter, _ *http.Request, c *model.Cluster, id uint64) {

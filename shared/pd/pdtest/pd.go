@@ -16,6 +16,7 @@ type PD struct {
 	view    pd.View
 	regions []pd.Region
 	placed  []pd.Region
+	removed []string
 	servers []pd.Server
 	config  map[string]any
 	nextID  int
@@ -167,6 +168,20 @@ func (p *PD) SetPlaced(regions ...pd.Region) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.placed = regions
+}
+
+// SetRemoved says which stores were removed by force, for RemovedStores.
+func (p *PD) SetRemoved(ids ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.removed = ids
+}
+
+// RemovedStores implements pd.Client.
+func (p *PD) RemovedStores(context.Context) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.removed), p.view.Err
 }
 
 // FindRegion implements pd.Client.

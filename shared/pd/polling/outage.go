@@ -22,16 +22,24 @@ const (
 type outage struct {
 	found  bool
 	asking bool
+	begun  bool      // it is known which stores PD had removed by force before it was watched
 	failed bool      // PD did not answer when it was last asked
 	stores []string  // that were missed when PD was last asked, by ID
 	next   time.Time // when it is asked again
+	// removed are stores that PD had removed by force before it was watched, by ID, until PD has
+	// said whether regions lack a majority with them.
+	removed []string
 }
 
 // missedStores returns the stores, by ID, with which regions may have lost their majority, and notes
 // those in the view that PD has removed since they did.
 func (o outage) missedStores(view *pd.View) (ids []string) {
-	for _, id := range o.stores {
-		if _, listed := view.Store(id); o.found && !listed && view.Bootstrapped {
+	removed := o.removed
+	if o.found {
+		removed = slices.Concat(o.stores, removed)
+	}
+	for _, id := range removed {
+		if _, listed := view.Store(id); !listed && view.Bootstrapped {
 			view.ForceRemoved = append(view.ForceRemoved, id)
 		}
 	}
@@ -39,6 +47,29 @@ func (o outage) missedStores(view *pd.View) (ids []string) {
 		ids = append(ids, s.ID)
 	}
 	return append(ids, view.ForceRemoved...)
+}
+
+// askRemoved asks a PD that this process has not watched before which stores it has removed by force:
+// what another process knew of them ended with it. Before there are stores none is.
+func (p *Poller) askRemoved(ctx context.Context, w *watch, view pd.View) {
+	p.mu.Lock()
+	begun, client := w.outage.begun, w.client
+	p.mu.Unlock()
+	if begun || client == nil || view.Err != nil {
+		return
+	}
+	var removed []string
+	if view.Bootstrapped {
+		ctx, cancel := context.WithTimeout(ctx, p.timing.Deadline)
+		defer cancel()
+		var err error
+		if removed, err = client.RemovedStores(ctx); err != nil {
+			return // the next poll asks again
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.outage.begun, w.outage.removed = true, removed
 }
 
 // checkOutage notes in a view whether a region has lost its majority, by what PD said last,
@@ -50,6 +81,7 @@ func (p *Poller) checkOutage(w *watch, view *pd.View) {
 	ids := w.outage.missedStores(view)
 	if len(ids) == 0 {
 		w.outage.found, w.outage.stores = false, nil
+		view.MajorityUnknown = !w.outage.begun
 		return
 	}
 	view.MajorityLost, view.MajorityUnknown = w.outage.found, w.outage.failed || !slices.Equal(w.outage.stores, ids)
@@ -73,7 +105,7 @@ func (p *Poller) checkOutage(w *watch, view *pd.View) {
 		w.outage.asking, w.outage.failed, w.outage.stores = false, err != nil, ids
 		w.outage.next = time.Now().Add(max(outagePause, outageEase*time.Since(begin)))
 		if err == nil {
-			w.outage.found = found
+			w.outage.found, w.outage.removed = found, nil
 			if w.view.MajorityLost != found || w.view.MajorityUnknown {
 				w.kick() // the next View has it
 			}

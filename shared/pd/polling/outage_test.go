@@ -107,6 +107,45 @@ func TestRegionsOfStoresThatAreRemovedByForceHaveNoMajority(t *testing.T) {
 	})
 }
 
+// An operator that starts while PD removes stores by force knows of them before it says anything.
+func TestAnOperatorThatStartsLearnsOfStoresThatAreRemovedByForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})
+		ids := []string{fake.Register("a:1"), fake.Register("b:1"), fake.Register("c:1"), fake.Register("d:1"), fake.Register("e:1")}
+		region := func(on ...string) pd.Region {
+			r := pd.Region{ID: "1"}
+			for _, id := range on {
+				r.Peers = append(r.Peers, pd.Peer{StoreID: id, Voter: true})
+			}
+			return r
+		}
+		fake.SetPlaced(region(ids[:3]...))
+		giveRegions(fake)
+		fake.Change(func(v *pd.View) { v.Stores = slices.Clone(v.Stores[2:]) })
+		fake.SetRemoved(ids[:2]...)
+
+		poller, name := watchPD(t, fake)
+		first := poller.Ask(t.Context(), name)
+		assert.True(t, first.MajorityLost || first.MajorityUnknown, "nothing is known yet, or the loss")
+		assert.Equal(t, ids[:2], first.ForceRemoved)
+		view := func() pd.View { v, _ := poller.View(name); return v }
+		require.Eventually(t, func() bool { return view().MajorityLost }, 10*time.Second, 10*time.Millisecond)
+		assert.Equal(t, ids[:2], view().ForceRemoved)
+		fake.SetPlaced(region(ids[2:]...))
+		require.Eventually(t, func() bool { return !view().MajorityLost && view().ForceRemoved == nil }, time.Minute, 10*time.Millisecond)
+		assert.False(t, view().MajorityUnknown)
+
+		// With another majority nothing is lost: a store alone was removed.
+		fake.SetPlaced(region(ids[1:4]...))
+		fake.SetRemoved(ids[1])
+		again, name := watchPD(t, fake)
+		require.Eventually(t, func() bool { v, known := again.View(name); return known && !v.MajorityUnknown }, 10*time.Second, 10*time.Millisecond)
+		v, _ := again.View(name)
+		assert.False(t, v.MajorityLost)
+		assert.Empty(t, v.ForceRemoved)
+	})
+}
+
 // mute is a PD that answers everything but which regions a store has, as one that has just begun to
 // lead does while it loads them.
 type mute struct {

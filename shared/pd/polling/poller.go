@@ -261,6 +261,7 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *pd.View) poll {
 	question, begin := w.asked, time.Now()
 	p.mu.Unlock()
 	out := poll{view: p.ask(ctx, w, before)}
+	p.askRemoved(ctx, w, out.view)
 	out.Failed = out.view.Err != nil
 	p.mu.Lock()
 	if p.watches[w.key] != w || ctx.Err() != nil || question < w.answered {

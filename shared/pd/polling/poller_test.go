@@ -72,6 +72,8 @@ func (f *fake) Refresh(ctx context.Context, before pd.View) (pd.View, error) {
 	return v, err
 }
 
+func (f *fake) RemovedStores(context.Context) ([]string, error) { return nil, nil }
+
 func (f *fake) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

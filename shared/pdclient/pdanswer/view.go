@@ -94,6 +94,18 @@ func AddStores(v *pd.View, answer Stores) {
 	}
 }
 
+// RemovedStores returns the tombstones, by ID, that regions have peers on.
+func RemovedStores(answer Stores) []string {
+	var out []string
+	for _, s := range answer.stores {
+		if s.Store.StateName == pd.StateTombstone && s.Status.Regions > 0 {
+			out = append(out, formatID(s.Store.ID))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // disconnectedAfter is for how long PD has not heard of a store that it calls Disconnected (in PD's
 // sources pkg/core.StoreInfo.IsDisconnected). When it last heard of the others tells its time.
 const disconnectedAfter = 20 * time.Second
