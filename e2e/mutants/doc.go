@@ -19,6 +19,6 @@
 // without saying what it should has not caught the bug. Each test is also run
 // without any bug, and must pass.
 //
-// The test of this package checks that every mutant still fits the tree; the
+// The tests of this package check that every mutant still fits the tree, and compiles; the
 // command e2e/cmd/mutants runs them.
 package mutants
