@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,37 @@ func sayLiterally(obj client.Object, encoded map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// setBack says of an object whose last write is still wanted what another writer has added to it, and reports whether
+// there is anything: a switch that the owner leaves out is off, and a pod is the owner's as a whole. A write
+// that leaves a switch out would leave it as the other has it.
+func setBack(obj client.Object, want, have map[string]any) bool {
+	off, changed := map[string]any{"suspended": false, "paused": false}, false
+	switch obj.(type) {
+	case *v1alpha1.Instance:
+		// A user may pause one.
+		off = map[string]any{"suspended": false, "retire": false, "stopPod": "", "inPlaceFrom": ""}
+		template, _, _ := unstructured.NestedFieldNoCopy(want, "spec", "podTemplate")
+		there, _, _ := unstructured.NestedFieldNoCopy(have, "spec", "podTemplate")
+		changed = !reflect.DeepEqual(template, there)
+	case v1alpha1.Group:
+	default:
+		return false
+	}
+	said, _, _ := unstructured.NestedFieldNoCopy(want, "spec")
+	live, _, _ := unstructured.NestedFieldNoCopy(have, "spec")
+	fields, known := said.(map[string]any)
+	others, seen := live.(map[string]any)
+	if !known || !seen {
+		return false
+	}
+	for field, value := range off {
+		if there, set := others[field]; set && fields[field] == nil && there != value {
+			fields[field], changed = value, true
+		}
+	}
+	return changed
 }
 
 // hashObject returns the hash of an object to apply, in which the empties of literal fields

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"encoding/json"
 	"os"
 	"testing"
 
@@ -146,6 +147,66 @@ func TestAPodIsWrittenAsAWhole(t *testing.T) {
 		require.NoError(t, err)
 		live = read()
 		assert.JSONEq(t, pod, string(read().Spec.PodTemplate.Raw))
+	}
+}
+
+// P3, P7: what the owner leaves out is off. By the rules of server-side apply it would stay as another writer,
+// a user or a restore, has it: a pod that is stopped without the Lease, and for good.
+func TestASwitchThatIsLeftOutIsSetBack(t *testing.T) {
+	namespace := controlplane.CreateNamespace(t, api)
+	named := metav1.ObjectMeta{Name: "basic-tikv-0", Namespace: namespace}
+	instance := func() *v1alpha1.Instance {
+		i := &v1alpha1.Instance{ObjectMeta: named}
+		i.Spec.Group, i.Spec.Revision = v1alpha1.InstanceGroup{Kind: "TiKVGroup", Name: "basic-tikv"}, "r"
+		i.Spec.PodTemplate.Raw = []byte(`{"spec":{"containers":[{"name":"tikv","resources":{}}],"securityContext":{}}}`)
+		return i
+	}
+	group := func() *v1alpha1.TiKVGroup {
+		g := &v1alpha1.TiKVGroup{ObjectMeta: named}
+		g.Spec.Version, g.Spec.PDGroup.Name = "v8.5.7", "basic-pd"
+		g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
+		return g
+	}
+	for edit, desired := range map[string]client.Object{
+		`{"suspended":true}`:      instance(),
+		`{"retire":true}`:         instance(),
+		`{"stopPod":"uid"}`:       instance(),
+		`{"inPlaceFrom":"other"}`: instance(),
+		`{"podTemplate":{"spec":{"hostNetwork":true,"containers":[{"name":"tikv","resources":{}}],"securityContext":{}}}}`: instance(),
+		`{"podTemplate":{"spec":{"containers":[{"name":"tikv","resources":{}},{"name":"debug"}],"securityContext":{}}}}`:   instance(),
+		`{"suspended":true,"paused":true}`: group(),
+	} {
+		t.Run(edit, func(t *testing.T) {
+			read := func() client.Object {
+				live, ok := desired.DeepCopyObject().(client.Object)
+				require.True(t, ok)
+				require.NoError(t, api.Get(t.Context(), client.ObjectKeyFromObject(desired), live))
+				return live
+			}
+			do := func(live client.Object) apply.Result {
+				copied, ok := desired.DeepCopyObject().(client.Object)
+				require.True(t, ok)
+				result, err := apply.Writer{Client: api, Owner: "test"}.Object(t.Context(), copied, live)
+				require.NoError(t, err)
+				return result
+			}
+			spec := func() string {
+				raw, err := json.Marshal(read())
+				require.NoError(t, err)
+				var said struct{ Spec json.RawMessage }
+				require.NoError(t, json.Unmarshal(raw, &said))
+				return string(said.Spec)
+			}
+			require.Equal(t, apply.Created, do(nil))
+			before := spec()
+			assert.Equal(t, apply.Unchanged, do(read()))
+			require.NoError(t, api.Patch(t.Context(), read(), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+edit+`}`))))
+			require.NotEqual(t, before, spec())
+			assert.Equal(t, apply.Updated, do(read()))
+			assert.JSONEq(t, before, spec())
+			assert.Equal(t, apply.Unchanged, do(read()))
+			require.NoError(t, api.Delete(t.Context(), read()))
+		})
 	}
 }
 
