@@ -129,7 +129,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		if err != nil {
 			return Unchanged, fmt.Errorf("convert live %s %s: %w", want.GetKind(), want.GetName(), err)
 		}
-		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && canonical.Contains(have, withoutType(want.Object)) && canonical.HasSameLiterals(live, desired) && !setBack(desired, want.Object, have) {
+		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && canonical.Contains(have, withoutType(want.Object)) && canonical.HasSameLiterals(live, desired) && len(sayAdditions(desired, want.Object, have)) == 0 {
 			return Unchanged, nil
 		}
 		if err := keepField(want.Object, have, c.kept); err != nil {

@@ -30,35 +30,32 @@ func sayLiterally(obj client.Object, encoded map[string]any) error {
 	return nil
 }
 
-// setBack says of an object whose last write is still wanted what another writer has added to it, and reports whether
-// there is anything: a switch that the owner leaves out is off, and a pod is the owner's as a whole. A write
-// that leaves a switch out would leave it as the other has it.
-func setBack(obj client.Object, want, have map[string]any) bool {
-	off, changed := map[string]any{"suspended": false, "paused": false}, false
+// sayAdditions says what another writer has added to the spec of an object whose last write is still wanted, and returns
+// the fields: a switch that the owner leaves out is off, and a pod is the owner's as a whole. A
+// write that leaves a switch out would leave it as the other has it.
+func sayAdditions(obj client.Object, want, have map[string]any) []string {
+	off := map[string]any{"suspended": false, "paused": false}
+	whole := ""
 	switch obj.(type) {
 	case *v1alpha1.Instance:
 		// A user may pause one.
-		off = map[string]any{"suspended": false, "retire": false, "stopPod": "", "inPlaceFrom": ""}
-		template, _, _ := unstructured.NestedFieldNoCopy(want, "spec", "podTemplate")
-		there, _, _ := unstructured.NestedFieldNoCopy(have, "spec", "podTemplate")
-		changed = !reflect.DeepEqual(template, there)
+		off, whole = map[string]any{"suspended": false, "retire": false, "stopPod": "", "inPlaceFrom": ""}, "podTemplate"
 	case v1alpha1.Group:
 	default:
-		return false
+		return nil
 	}
-	said, _, _ := unstructured.NestedFieldNoCopy(want, "spec")
-	live, _, _ := unstructured.NestedFieldNoCopy(have, "spec")
-	fields, known := said.(map[string]any)
-	others, seen := live.(map[string]any)
-	if !known || !seen {
-		return false
-	}
+	said, _ := want["spec"].(map[string]any)
+	live, _ := have["spec"].(map[string]any)
+	var added []string
 	for field, value := range off {
-		if there, set := others[field]; set && fields[field] == nil && there != value {
-			fields[field], changed = value, true
+		if there, set := live[field]; said != nil && set && said[field] == nil && there != value {
+			said[field], added = value, append(added, field)
 		}
 	}
-	return changed
+	if whole != "" && !reflect.DeepEqual(said[whole], live[whole]) {
+		added = append(added, whole)
+	}
+	return added
 }
 
 // hashObject returns the hash of an object to apply, in which the empties of literal fields

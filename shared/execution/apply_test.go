@@ -111,7 +111,7 @@ func TestObjectsOfAnotherOwnerAreNotTakenOver(t *testing.T) {
 }
 
 // P3, P9: a quota of load balancers or a policy may refuse the change of a Service for days. Members rendered with the
-// Service that is there are restarted, replaced and let go all the same, or the whole cluster waits for the Lease.
+// Service that is there are restarted, replaced and removed all the same, or the whole cluster waits for the Lease.
 func TestAChangedServiceThatIsRefusedKeepsNoMemberWaiting(t *testing.T) {
 	g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c-uid"}}
 	g.Spec.PDGroup.Name = "a"
