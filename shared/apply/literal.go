@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,8 +13,12 @@ import (
 )
 
 // sayLiterally puts the literal fields of a group into its encoded form as they were
-// said, with their nulls.
+// said, with their nulls. Of a PodDisruptionBudget it says that maxUnavailable is not set: beside
+// minAvailable Kubernetes takes no write.
 func sayLiterally(obj client.Object, encoded map[string]any) error {
+	if budget, is := obj.(*policyv1.PodDisruptionBudget); is && budget.Spec.MaxUnavailable == nil {
+		return unstructured.SetNestedField(encoded, nil, "spec", "maxUnavailable")
+	}
 	g, ok := obj.(v1alpha1.Group)
 	if !ok {
 		return nil

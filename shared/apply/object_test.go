@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,6 +209,34 @@ func TestASwitchThatIsLeftOutIsSetBack(t *testing.T) {
 			require.NoError(t, api.Delete(t.Context(), read()))
 		})
 	}
+}
+
+// P3: Kubernetes takes a budget with one of two fields only. With the other, which a user has put in its place to let a
+// drain go on, no write of the owner would be taken any more.
+func TestABudgetThatAUserHasChangedToTheOtherFieldIsSetBack(t *testing.T) {
+	namespace := controlplane.CreateNamespace(t, api)
+	budget := func() *policyv1.PodDisruptionBudget {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv", Namespace: namespace}}
+		b.Spec.MinAvailable, b.Spec.Selector = ptr.To(intstr.FromInt32(2)), &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		return b
+	}
+	read := func() *policyv1.PodDisruptionBudget {
+		b := &policyv1.PodDisruptionBudget{}
+		require.NoError(t, api.Get(t.Context(), client.ObjectKeyFromObject(budget()), b))
+		return b
+	}
+	do := func(live client.Object) apply.Result {
+		result, err := apply.Writer{Client: api, Owner: "test"}.Object(t.Context(), budget(), live)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, apply.Created, do(nil))
+	assert.Equal(t, apply.Unchanged, do(read()))
+	require.NoError(t, api.Patch(t.Context(), read(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minAvailable":null,"maxUnavailable":"100%"}}`))))
+	require.Nil(t, read().Spec.MinAvailable)
+	assert.Equal(t, apply.Updated, do(read()))
+	assert.Equal(t, budget().Spec, read().Spec)
+	assert.Equal(t, apply.Unchanged, do(read()))
 }
 
 func TestAFieldThatIsNotAppliedIsKeptAsOthersHaveIt(t *testing.T) {
