@@ -144,7 +144,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		want.SetUID(live.GetUID())
 		want.SetResourceVersion(version)
 	}
-	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
+	if err := w.write(ctx, want, desired, live); err != nil {
 		if cause.IsUIDConflict(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 		}

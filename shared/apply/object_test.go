@@ -239,6 +239,38 @@ func TestABudgetThatAUserHasChangedToTheOtherFieldIsSetBack(t *testing.T) {
 	assert.Equal(t, apply.Unchanged, do(read()))
 }
 
+// P7: a port is told by its number, and no two have a name: beside the one whose number a user has changed, Kubernetes takes
+// the owner's no more.
+func TestAPortWhoseNumberAUserHasChangedIsSetBack(t *testing.T) {
+	namespace := controlplane.CreateNamespace(t, api)
+	read := func() *corev1.Service {
+		s := &corev1.Service{}
+		require.NoError(t, api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "basic-pd"}, s))
+		return s
+	}
+	do := func(number int32, live client.Object) apply.Result {
+		desired := service(namespace)
+		desired.Spec.Type = corev1.ServiceTypeNodePort
+		desired.Spec.Ports = append(desired.Spec.Ports, corev1.ServicePort{Name: "status", Port: number, TargetPort: intstr.FromString("status")})
+		result, err := apply.Writer{Client: api, Owner: "test"}.Object(t.Context(), desired, live)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, apply.Created, do(1000, nil))
+	before := read()
+	for _, number := range []int32{1000, 1001} { // the owner's own number may change, too
+		edited := read()
+		edited.Spec.Ports[1].Port = 3306
+		require.NoError(t, api.Update(t.Context(), edited))
+		assert.Equal(t, apply.Updated, do(number, read()))
+		after := read()
+		require.Len(t, after.Spec.Ports, 2)
+		assert.Equal(t, number, after.Spec.Ports[1].Port)
+		assert.Equal(t, before.Spec.Ports[0], after.Spec.Ports[0], "it keeps the port of the node as well")
+		assert.Equal(t, apply.Unchanged, do(number, read()))
+	}
+}
+
 func TestAFieldThatIsNotAppliedIsKeptAsOthersHaveIt(t *testing.T) {
 	namespace := controlplane.CreateNamespace(t, api)
 	ctx := t.Context()
