@@ -129,7 +129,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		if err != nil {
 			return Unchanged, fmt.Errorf("convert live %s %s: %w", want.GetKind(), want.GetName(), err)
 		}
-		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && canonical.Contains(have, withoutType(want.Object)) && canonical.HasSameLiterals(live, desired) {
+		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && canonical.Contains(have, withoutType(want.Object)) && canonical.HasSameLiterals(live, desired) && len(sayAdditions(desired, want.Object, have)) == 0 {
 			return Unchanged, nil
 		}
 		if err := keepField(want.Object, have, c.kept); err != nil {
@@ -144,7 +144,7 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		want.SetUID(live.GetUID())
 		want.SetResourceVersion(version)
 	}
-	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
+	if err := w.write(ctx, want, desired, live); err != nil {
 		if cause.IsUIDConflict(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 		}

@@ -1,12 +1,14 @@
 package apply_test
 
 import (
+	"encoding/json"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,6 +148,126 @@ func TestAPodIsWrittenAsAWhole(t *testing.T) {
 		require.NoError(t, err)
 		live = read()
 		assert.JSONEq(t, pod, string(read().Spec.PodTemplate.Raw))
+	}
+}
+
+// P3, P7: what the owner leaves out is off. By the rules of server-side apply it would stay as another writer,
+// a user or a restore, has it: a pod that is stopped without the Lease, and for good.
+func TestASwitchThatIsLeftOutIsSetBack(t *testing.T) {
+	namespace := controlplane.CreateNamespace(t, api)
+	named := metav1.ObjectMeta{Name: "basic-tikv-0", Namespace: namespace}
+	instance := func() *v1alpha1.Instance {
+		i := &v1alpha1.Instance{ObjectMeta: named}
+		i.Spec.Group, i.Spec.Revision = v1alpha1.InstanceGroup{Kind: "TiKVGroup", Name: "basic-tikv"}, "r"
+		i.Spec.PodTemplate.Raw = []byte(`{"spec":{"containers":[{"name":"tikv","resources":{}}],"securityContext":{}}}`)
+		return i
+	}
+	group := func() *v1alpha1.TiKVGroup {
+		g := &v1alpha1.TiKVGroup{ObjectMeta: named}
+		g.Spec.Version, g.Spec.PDGroup.Name = "v8.5.7", "basic-pd"
+		g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
+		return g
+	}
+	for edit, desired := range map[string]client.Object{
+		`{"suspended":true}`:      instance(),
+		`{"retire":true}`:         instance(),
+		`{"stopPod":"uid"}`:       instance(),
+		`{"inPlaceFrom":"other"}`: instance(),
+		`{"podTemplate":{"spec":{"hostNetwork":true,"containers":[{"name":"tikv","resources":{}}],"securityContext":{}}}}`: instance(),
+		`{"podTemplate":{"spec":{"containers":[{"name":"tikv","resources":{}},{"name":"debug"}],"securityContext":{}}}}`:   instance(),
+		`{"suspended":true,"paused":true}`: group(),
+	} {
+		t.Run(edit, func(t *testing.T) {
+			read := func() client.Object {
+				live, ok := desired.DeepCopyObject().(client.Object)
+				require.True(t, ok)
+				require.NoError(t, api.Get(t.Context(), client.ObjectKeyFromObject(desired), live))
+				return live
+			}
+			do := func(live client.Object) apply.Result {
+				copied, ok := desired.DeepCopyObject().(client.Object)
+				require.True(t, ok)
+				result, err := apply.Writer{Client: api, Owner: "test"}.Object(t.Context(), copied, live)
+				require.NoError(t, err)
+				return result
+			}
+			spec := func() string {
+				raw, err := json.Marshal(read())
+				require.NoError(t, err)
+				var said struct{ Spec json.RawMessage }
+				require.NoError(t, json.Unmarshal(raw, &said))
+				return string(said.Spec)
+			}
+			require.Equal(t, apply.Created, do(nil))
+			before := spec()
+			assert.Equal(t, apply.Unchanged, do(read()))
+			require.NoError(t, api.Patch(t.Context(), read(), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+edit+`}`))))
+			require.NotEqual(t, before, spec())
+			assert.Equal(t, apply.Updated, do(read()))
+			assert.JSONEq(t, before, spec())
+			assert.Equal(t, apply.Unchanged, do(read()))
+			require.NoError(t, api.Delete(t.Context(), read()))
+		})
+	}
+}
+
+// P3: Kubernetes takes a budget with one of two fields only. With the other, which a user has put in its place to let a
+// drain go on, no write of the owner would be taken any more.
+func TestABudgetThatAUserHasChangedToTheOtherFieldIsSetBack(t *testing.T) {
+	namespace := controlplane.CreateNamespace(t, api)
+	budget := func() *policyv1.PodDisruptionBudget {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv", Namespace: namespace}}
+		b.Spec.MinAvailable, b.Spec.Selector = ptr.To(intstr.FromInt32(2)), &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		return b
+	}
+	read := func() *policyv1.PodDisruptionBudget {
+		b := &policyv1.PodDisruptionBudget{}
+		require.NoError(t, api.Get(t.Context(), client.ObjectKeyFromObject(budget()), b))
+		return b
+	}
+	do := func(live client.Object) apply.Result {
+		result, err := apply.Writer{Client: api, Owner: "test"}.Object(t.Context(), budget(), live)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, apply.Created, do(nil))
+	assert.Equal(t, apply.Unchanged, do(read()))
+	require.NoError(t, api.Patch(t.Context(), read(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minAvailable":null,"maxUnavailable":"100%"}}`))))
+	require.Nil(t, read().Spec.MinAvailable)
+	assert.Equal(t, apply.Updated, do(read()))
+	assert.Equal(t, budget().Spec, read().Spec)
+	assert.Equal(t, apply.Unchanged, do(read()))
+}
+
+// P7: a port is told by its number, and no two have a name: beside the one whose number a user has changed, Kubernetes takes
+// the owner's no more.
+func TestAPortWhoseNumberAUserHasChangedIsSetBack(t *testing.T) {
+	namespace := controlplane.CreateNamespace(t, api)
+	read := func() *corev1.Service {
+		s := &corev1.Service{}
+		require.NoError(t, api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "basic-pd"}, s))
+		return s
+	}
+	do := func(number int32, live client.Object) apply.Result {
+		desired := service(namespace)
+		desired.Spec.Type = corev1.ServiceTypeNodePort
+		desired.Spec.Ports = append(desired.Spec.Ports, corev1.ServicePort{Name: "status", Port: number, TargetPort: intstr.FromString("status")})
+		result, err := apply.Writer{Client: api, Owner: "test"}.Object(t.Context(), desired, live)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, apply.Created, do(1000, nil))
+	before := read()
+	for _, number := range []int32{1000, 1001} { // the owner's own number may change, too
+		edited := read()
+		edited.Spec.Ports[1].Port = 3306
+		require.NoError(t, api.Update(t.Context(), edited))
+		assert.Equal(t, apply.Updated, do(number, read()))
+		after := read()
+		require.Len(t, after.Spec.Ports, 2)
+		assert.Equal(t, number, after.Spec.Ports[1].Port)
+		assert.Equal(t, before.Spec.Ports[0], after.Spec.Ports[0], "it keeps the port of the node as well")
+		assert.Equal(t, apply.Unchanged, do(number, read()))
 	}
 }
 

@@ -26,9 +26,26 @@ func ComponentBudget(g v1alpha1.Group, s observation.Snapshot, owner metav1.Owne
 	if isDisrupted(g, s) {
 		members++
 	}
-	return budgetOf(g, owner, members, map[string]string{
+	out := budgetOf(g, owner, members, map[string]string{
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelCluster: g.PDGroupName(), v1alpha1.LabelComponent: g.Component(),
 	})
+	if countUnready(s) > 1 {
+		out.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget)
+	}
+	return out
+}
+
+// countUnready counts the members whose pods run and are not ready. They may serve the others all the same: a proxy that
+// others have put into the pods has lost its way, or the kubelets get no answers in time.
+func countUnready(s observation.Snapshot) int {
+	n := 0
+	for _, i := range s.WithSiblings() {
+		pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+		if pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonPodNotReady && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionJoined) {
+			n++
+		}
+	}
+	return n
 }
 
 // isDisrupted reports whether the operators disrupt a member of a group's component.
@@ -58,7 +75,7 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: ptr.To(intstr.FromInt32(max(members-1, 0))),
 			Selector:     &metav1.LabelSelector{MatchLabels: selector},
-			// A pod that is not ready protects nothing by staying.
+			// One pod that is not ready protects nothing by staying.
 			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 		},
 	}

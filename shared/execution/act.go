@@ -19,9 +19,15 @@ import (
 // Act carries a plan out and nothing else. It returns how that ended: Done
 // leaves the word to the plan's own outcome.
 func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) step.Outcome {
-	if o := applyNeeded(ctx, env, g, s, plan); o.Kind != step.KindDone {
-		return o
+	refused, o := applyNeeded(ctx, env, g, s, plan)
+	if o.Kind != step.KindDone {
+		return step.Worst(o, refused)
 	}
+	return step.Worst(refused, changeMembers(ctx, env, g, s, plan))
+}
+
+// changeMembers carries out what a plan does with members.
+func changeMembers(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) step.Outcome {
 	if o := ConfirmPD(ctx, env, g, plan); o.Kind != step.KindDone {
 		return o
 	}
@@ -53,11 +59,21 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 }
 
 // applyNeeded applies what the pods need to start, side by side. The revision comes last: that
-// it is stored says that the Services are as they were rendered with it.
-func applyNeeded(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) step.Outcome {
+// it is stored says that the Services are as they were rendered with it. refused is why a Service stays as
+// it was; Done if none does. Members that were rendered with it wait for nothing.
+func applyNeeded(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) (refused, o step.Outcome) {
+	kept := make([]step.Outcome, len(plan.Services))
 	var all []func() step.Outcome
-	for _, service := range plan.Services {
-		all = append(all, func() step.Outcome { return applyService(ctx, env, g, s, service) })
+	for i, service := range plan.Services {
+		all = append(all, func() step.Outcome {
+			o := applyService(ctx, env, g, s, service)
+			if s.Services[service.Name] == nil || plan.Revision != nil || o.Kind != step.KindFail && o.Kind != step.KindStall {
+				return o
+			}
+			// A failure's own delay would be that of the members, too.
+			kept[i] = step.Wait("Service", observation.RetryPeriod, o.Reason, o.Message)
+			return step.Done()
+		})
 	}
 	if plan.ConfigMap != nil {
 		all = append(all, func() step.Outcome {
@@ -67,10 +83,11 @@ func applyNeeded(ctx context.Context, env operator.Env, g v1alpha1.Group, s obse
 	if plan.Budget != nil {
 		all = append(all, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
 	}
-	if o := step.RunInParallel(all...); o.Kind != step.KindDone || plan.Revision == nil {
-		return o
+	o = step.RunInParallel(all...)
+	if o.Kind == step.KindDone && plan.Revision != nil {
+		o = applyNew(ctx, env, g, plan.Revision, workload.Selector(g))
 	}
-	return applyNew(ctx, env, g, plan.Revision, workload.Selector(g))
+	return step.Worst(kept...), o
 }
 
 // applyInstances applies the Instances, side by side. wait is what is to be waited for when

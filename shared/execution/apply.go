@@ -55,12 +55,7 @@ func checkServiceName(ctx context.Context, env operator.Env, g v1alpha1.Group, n
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Service %s: %w", name, err))
 	}
-	if free := observation.NamesFree(g, observation.Snapshot{Services: map[string]*corev1.Service{name: &service}}); !free.IsAllowed() {
-		o := step.Stall(v1alpha1.ReasonNameConflict, free.Reason())
-		o.After = observation.RetryPeriod
-		return o
-	}
-	return step.Done()
+	return observation.CheckNames(g, observation.Snapshot{Services: map[string]*corev1.Service{name: &service}})
 }
 
 // applyNew applies an object that the operator's cache does not show, unless another

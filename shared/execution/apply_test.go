@@ -15,12 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/budget"
+	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
@@ -106,4 +108,40 @@ func TestObjectsOfAnotherOwnerAreNotTakenOver(t *testing.T) {
 		assert.Equal(t, v1alpha1.ManagedBy, held.Labels[v1alpha1.LabelManagedBy], "it gets the label back that it is found by")
 		assert.Equal(t, "TiKVGroup/kv-0", *held.Spec.HolderIdentity)
 	})
+}
+
+// P3, P9: a quota of load balancers or a policy may refuse the change of a Service for days. Members rendered with the
+// Service that is there are restarted, replaced and removed all the same, or the whole cluster waits for the Lease.
+func TestAChangedServiceThatIsRefusedKeepsNoMemberWaiting(t *testing.T) {
+	g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c-uid"}}
+	g.Spec.PDGroup.Name = "a"
+	is, balanced := &corev1.Service{ObjectMeta: workload.Meta(g, "c")}, &corev1.Service{ObjectMeta: workload.Meta(g, "c")}
+	is.UID, balanced.Spec.Type = "s", corev1.ServiceTypeLoadBalancer
+	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-disruption"}}
+	held.Spec.HolderIdentity = ptr.To("TiDBGroup/c-0")
+	for name, c := range map[string]struct {
+		services map[string]*corev1.Service
+		revision *appsv1.ControllerRevision
+		released bool
+	}{
+		"it is there as before":             {map[string]*corev1.Service{"c": is}, nil, true},
+		"there is none":                     {nil, nil, false},
+		"the members are to be new as well": {map[string]*corev1.Service{"c": is}, &appsv1.ControllerRevision{ObjectMeta: workload.Meta(g, "c-1")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme, err := operator.NewScheme()
+			require.NoError(t, err)
+			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(held.DeepCopy()).Build()
+			s := observation.Snapshot{Services: c.services}
+			s.Lease, err = leaseclient.Read(t.Context(), live, "ns", "a")
+			require.NoError(t, err)
+			env := operator.Env{Live: live, Client: &refusing{Client: live}, Name: "tidbgroup", Recorder: events.NewFakeRecorder(9)}
+			o := Act(t.Context(), env, g, s, planning.Plan{Objects: planning.Objects{Services: []*corev1.Service{balanced}, Revision: c.revision}, Disruptions: planning.Disruptions{Lease: planning.LeaseChange{Release: true}}})
+			assert.Equal(t, c.released, o.Kind == step.KindWait && o.After > 0, o.Kind)
+			assert.Contains(t, o.Message, "apply Service c: ")
+			now, err := leaseclient.Read(t.Context(), live, "ns", "a")
+			require.NoError(t, err)
+			assert.Equal(t, c.released, now.IsFree())
+		})
+	}
 }

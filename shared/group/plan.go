@@ -70,12 +70,7 @@ func checkPreconditions(g v1alpha1.Group, s observation.Snapshot, r component.Re
 	if o := step.Worst(s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now), r.Blocked); o.Kind != step.KindDone {
 		return o
 	}
-	if free := observation.NamesFree(g, s); !free.IsAllowed() {
-		o := step.Stall(v1alpha1.ReasonNameConflict, free.Reason())
-		o.After = observation.RetryPeriod
-		return o
-	}
-	return step.Done()
+	return observation.CheckNames(g, s)
 }
 
 // planNothing is the plan that changes nothing, and says why.

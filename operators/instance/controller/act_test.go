@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -82,8 +83,8 @@ func TestADroppedVolumeAttributesClassIsRememberedBesideARefusal(t *testing.T) {
 }
 
 // P1: a webhook that must be asked about every pod, and does not answer, would leave the member of
-// a pod that is stopped for an update without one. What a webhook says of a pod too many tells
-// nothing about the one in its place.
+// a pod that is stopped for an update without one, and so would a policy that forbids the new one: engines
+// of policies are webhooks, and some deny with no code but that of a bad request.
 func TestAPodIsLeftRunningWhileItsReplacementCannotBeMade(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -95,7 +96,9 @@ func TestAPodIsLeftRunningWhileItsReplacementCannotBeMade(t *testing.T) {
 		"a policy of Kubernetes' own":  {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("violates PodSecurity")), false},
 		"a webhook does not answer":    {apierrors.NewInternalError(errors.New(`failed calling webhook "a.b.c": connection refused`)), false},
 		"a webhook knows no dry run":   {apierrors.NewBadRequest("admission webhook does not support dry run"), true},
-		"a webhook is against it":      {apierrors.NewForbidden(pods, "basic-pd-0", errors.New(`admission webhook "a.b.c" denied the request`)), true},
+		"a webhook is against it":      {apierrors.NewForbidden(pods, "basic-pd-0", errors.New(`admission webhook "a.b.c" denied the request`)), false},
+		"a webhook gives no code":      {&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 400, Message: `admission webhook "a.b.c" denied the request: no such image`}}, false},
+		"webhooks take too long":       {apierrors.NewTimeoutError("request did not complete within requested timeout", 0), false},
 		"a pod has its name":           {apierrors.NewAlreadyExists(pods, "basic-pd-0-next"), true},
 		"a quota is too small for two": {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3")), true},
 		"for two that ask for more":    {apierrors.NewForbidden(pods, "basic-pd-0", errors.New("exceeded quota: q, requested: limits.memory=5Gi,requests.cpu=4, used: limits.memory=9Gi,requests.cpu=6, limited: limits.memory=10Gi,requests.cpu=8")), true},

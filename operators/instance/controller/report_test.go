@@ -329,6 +329,7 @@ func TestRemediesAreSafe(t *testing.T) {
 		}
 	}
 	unreachable := observation.NodeState{Known: true, Unreachable: true, Since: clock()}
+	held := func(s *observation.Snapshot) { s.Pod.Finalizers = []string{"example.com/hold"} }
 	for name, c := range map[string]struct {
 		world  []func(*observation.Snapshot)
 		says   string
@@ -337,6 +338,8 @@ func TestRemediesAreSafe(t *testing.T) {
 		"a pod that is being stopped":           {[]func(*observation.Snapshot){terminatingPod, at(-time.Second), node(unreachable)}, "is being stopped on node n1", "kubectl"},
 		"one on a node that does not answer":    {[]func(*observation.Snapshot){terminatingPod, at(0), node(unreachable)}, "if it is gone for good: kubectl delete node n1", ""},
 		"one that is late on a node that works": {[]func(*observation.Snapshot){terminatingPod, at(0), node(observation.NodeState{Known: true})}, "past its grace period: kubectl -n ns describe pod basic-pd-0", "delete"},
+		"one with a finalizer":                  {[]func(*observation.Snapshot){terminatingPod, held, at(0), node(observation.NodeState{Known: true})}, "past its grace period, and waits for finalizers of others (example.com/hold): kubectl -n ns get pod basic-pd-0 -o yaml", "delete"},
+		"one with a finalizer without a node":   {[]func(*observation.Snapshot){terminatingPod, held, at(0), node(observation.NodeState{Known: true, Absent: true})}, "waits for finalizers of others (example.com/hold)", "delete"},
 		"one whose node may not be read":        {[]func(*observation.Snapshot){terminatingPod, at(0)}, "does the node answer? kubectl get node n1", "delete"},
 		"one whose node is gone":                {[]func(*observation.Snapshot){terminatingPod, at(0), node(observation.NodeState{Known: true, Absent: true})}, "which is gone", "delete"},
 		"a volume on a cordoned node":           {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true, Cordoned: true})}, "it takes no pods: kubectl uncordon n7", "delete"},

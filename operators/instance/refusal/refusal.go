@@ -20,14 +20,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// isPermanent reports whether a pod would be refused when the one that it replaces has
-// gone as well: a quota may only be too small for both, and it is unknown what a webhook
-// counts. One that does not answer, of which the API server says that it failed itself, lets
-// no pod be made.
-func isPermanent(err error) bool {
-	forbidden := apierrors.IsForbidden(err) && storage.QuotaOf(err) == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) &&
-		!strings.Contains(err.Error(), "admission webhook")
-	return apierrors.IsInvalid(err) || apierrors.IsInternalError(err) || forbidden
+// isOfTwo reports whether a trial fails only because the old pod is there as well, or could not be
+// made: a quota may be too small for both, a pod may have the name of the trial, a webhook may know no dry
+// run. A webhook that denies the new pod, whatever its code, would deny it without the old one too.
+func isOfTwo(err error) bool {
+	noTrial := apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
+	return storage.QuotaOf(err) != nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || noTrial
 }
 
 // FromTrial turns the answer to the trial of a pod that is to take the place of an old one into an outcome:
@@ -38,10 +36,10 @@ func FromTrial(s *observation.Snapshot, old, next *corev1.Pod, err error) step.O
 		o.Message = fmt.Sprintf("pod %s is left running, its replacement cannot be made: %s", old.Name, o.Message)
 		return o
 	}
-	if isPermanent(err) {
-		return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement cannot be made: %w", old.Name, err))
+	if err == nil || isOfTwo(err) {
+		return step.Done()
 	}
-	return step.Done()
+	return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement cannot be made: %w", old.Name, err))
 }
 
 // exceedsWithout reports whether a quota is too small for a new pod also once an old one is gone. What

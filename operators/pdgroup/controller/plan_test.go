@@ -265,6 +265,8 @@ func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
 
 func TestConditionsUnderWhichAPlanChangesNothing(t *testing.T) {
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd"}}
+	going := foreign.DeepCopy()
+	going.DeletionTimestamp, going.Finalizers = ptr.To(metav1.NewTime(clock())), []string{"service.kubernetes.io/load-balancer-cleanup"}
 	for name, c := range map[string]struct {
 		edit   func(*v1alpha1.PDGroup)
 		change func(*observation.Snapshot)
@@ -272,10 +274,11 @@ func TestConditionsUnderWhichAPlanChangesNothing(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"a deletion":        {func(g *v1alpha1.PDGroup) { g.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, step.KindWait, "Deleting", "3 Instances are still being deleted"},
-		"a pause":           {func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, nil, step.KindWait, "Paused", "set spec.paused to false"},
-		"invalid TOML":      {func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" }, nil, step.KindStall, "InvalidSpec", "spec.config: not valid TOML at line 1"},
-		"a foreign Service": {nil, func(s *observation.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": foreign} }, step.KindStall, "NameConflict", "Service basic-pd exists and belongs to another owner"},
+		"a deletion":                        {func(g *v1alpha1.PDGroup) { g.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, step.KindWait, "Deleting", "3 Instances are still being deleted"},
+		"a pause":                           {func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, nil, step.KindWait, "Paused", "set spec.paused to false"},
+		"invalid TOML":                      {func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" }, nil, step.KindStall, "InvalidSpec", "spec.config: not valid TOML at line 1"},
+		"a Service of a group that is gone": {nil, func(s *observation.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": going} }, step.KindWait, "Deleting", "Service basic-pd of another owner is being deleted, and waits for service.kubernetes.io/load-balancer-cleanup"},
+		"a foreign Service":                 {nil, func(s *observation.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": foreign} }, step.KindStall, "NameConflict", "Service basic-pd exists and belongs to another owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(bootstrapped, replicasOf(5))

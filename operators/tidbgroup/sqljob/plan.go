@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
@@ -56,6 +57,8 @@ type End struct {
 	// Unstarted says that no statement has run: the pod has not started or, of a Job that has
 	// failed, never did.
 	Unstarted bool
+	// NoPod says that Kubernetes has made no pod, which is Unstarted, too.
+	NoPod bool
 	// Err says why this is not known.
 	Err error
 }
@@ -203,6 +206,9 @@ func (m *maker) reportJob(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *ba
 	case end.Beside != nil:
 		status.State, status.CompletionTime = v1alpha1.SQLFailed, &end.Beside.FinishedAt
 		status.Message = m.failureMessage(r, m.describeFailure(job, &batchv1.JobCondition{}, end))
+	case end.NoPod:
+		status.Message = truncateMessage(fmt.Sprintf("it has no pod: a quota, a LimitRange or a policy refuses it, or Kubernetes' controller of Jobs does not run: kubectl -n %s describe job %s", m.g.Namespace, job.Name), "")
+		m.wake(lookBeside)
 	case end.Unstarted:
 		status.Message = truncateMessage(fmt.Sprintf("its pod has not started: kubectl -n %s describe pods -l job-name=%s", m.g.Namespace, job.Name), "")
 		m.wake(lookBeside)
@@ -303,6 +309,9 @@ func LacksJob(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) bool {
 // EndOf returns how the pods of a Job ended: the first that says anything. One that Kubernetes
 // replaces counts only if no other says how, and the Job has failed.
 func EndOf(job *batchv1.Job, pods []corev1.Pod) End {
+	if hasHadNoPod(job, pods) {
+		return End{NoPod: true, Unstarted: true}
+	}
 	if job.Spec.PodFailurePolicy == nil {
 		return readEnd(job, pods)
 	}
@@ -311,6 +320,15 @@ func EndOf(job *batchv1.Job, pods []corev1.Pod) End {
 		return readEnd(job, pods)
 	}
 	return out
+}
+
+// hasHadNoPod reports whether a Job has no pod among some and, by what Kubernetes has counted, never had one: one
+// that failed otherwise than by its deadline had.
+func hasHadNoPod(job *batchv1.Job, pods []corev1.Pod) bool {
+	s, failed := job.Status, workload.JobCondition(job, batchv1.JobFailed)
+	ended := ptr.Deref(s.UncountedTerminatedPods, batchv1.UncountedTerminatedPods{})
+	return s.Active+s.Succeeded+s.Failed == 0 && len(ended.Succeeded)+len(ended.Failed) == 0 && (failed == nil || failed.Reason == batchv1.JobReasonDeadlineExceeded) &&
+		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return metav1.IsControlledBy(&pod, job) })
 }
 
 // isDisrupted reports whether Kubernetes says that it ended a pod: see failurePolicy.

@@ -337,6 +337,7 @@ func TestPodsOfOtherJobsAreIgnored(t *testing.T) {
 	assert.Equal(t, End{Message: "it is so"}, EndOf(job, []corev1.Pod{pod("a lie", "Error"), pod(" it is\nso", "Error", ours)}))
 	assert.Equal(t, End{Reason: "OOMKilled, exit code 1"}, EndOf(job, []corev1.Pod{pod("", "OOMKilled", ours)}))
 	assert.Equal(t, End{Reason: "Evicted"}, EndOf(job, []corev1.Pod{evicted}))
+	job.Status.Failed = 1
 	assert.Equal(t, End{}, EndOf(job, nil))
 }
 
@@ -495,4 +496,30 @@ func TestDB10ARunWhosePodHasNotStartedWaits(t *testing.T) {
 	w.ends[peopleJob] = End{}
 	w.step()
 	assert.Contains(t, w.of("people").Message, "does Kubernetes' controller of Jobs run?", "of one that has, it is too late")
+}
+
+// A quota, a LimitRange or a policy may refuse the pod of a Job: no statement has run, and what refuses it is to be found in
+// the Events of the Job. Its log says nothing.
+func TestDB10ARunWhoseJobHasNoPodSaysWhereToLook(t *testing.T) {
+	w := play(t, grants())
+	w.settle()
+	w.now = w.now.Add(time.Minute)
+	w.ends[grantsJob] = EndOf(w.jobs[grantsJob], nil)
+	assert.Equal(t, lookBeside, w.step().Wake)
+	assert.Equal(t, v1alpha1.SQLRunning, w.of("grants").State)
+	assert.Contains(t, w.of("grants").Message, "it has no pod: a quota, a LimitRange or a policy refuses it, or Kubernetes' controller of Jobs does not run: kubectl -n db describe job "+grantsJob)
+
+	w.jobs[grantsJob].Status.Active = 1
+	assert.False(t, EndOf(w.jobs[grantsJob], nil).Unstarted, "the pods were read before it was made")
+	w.jobs[grantsJob].Status.Active, w.jobs[grantsJob].Status.Failed = 0, 1
+	assert.False(t, EndOf(w.jobs[grantsJob], nil).Unstarted, "it is gone, and may have run")
+	w.jobs[grantsJob].Status.Failed = 0
+	w.jobs[grantsJob].Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{Failed: []types.UID{"pod"}}
+	assert.False(t, EndOf(w.jobs[grantsJob], nil).Unstarted, "it is gone, and is not counted yet")
+	w.jobs[grantsJob].Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
+	w.end(grantsJob, batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)
+	w.ends[grantsJob] = EndOf(w.jobs[grantsJob], nil)
+	w.step()
+	assert.Equal(t, v1alpha1.SQLWaiting, w.of("grants").State)
+	assert.Contains(t, w.of("grants").Message, "its pod did not run in time: kubectl -n db describe job "+grantsJob+"; no statement ran, and it is tried again")
 }
