@@ -64,6 +64,15 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 	}
 }
 
+// CountWanted is how many members a group is to have that has some: none is added to one that is
+// paused, and a drain would wait for pods that do not come.
+func CountWanted(g v1alpha1.Group, have int32) int32 {
+	if g.GetComponentSpec().Paused {
+		return have
+	}
+	return max(g.GetReplicas(), have)
+}
+
 // countMembers counts the members of a group: one that leaves, or that stands in for another,
 // has regions like all. A member that has no regions and whose pod is not ready does not
 // count: on a lost node its pod stays indefinitely, and would keep every other one from being
@@ -178,7 +187,7 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	for _, other := range s.Groups {
 		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
 			exist := countMembers(s, other)
-			there := max(other.GetReplicas(), exist)
+			there := CountWanted(other, exist)
 			missed += max(exist+left[other.GetName()]-there, 0)
 			members += there
 			delete(left, other.GetName())

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	policyv1 "k8s.io/api/policy/v1"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/disruption"
@@ -132,11 +134,11 @@ func podNames(s observation.Snapshot) []string {
 
 // pausePlan takes everything that would be done out of a plan and says what that is. A member
 // that has recovered releases the Lease all the same: the rest of the cluster waits for
-// it.
+// it. The PodDisruptionBudget is kept.
 func pausePlan(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planning.Plan {
 	done := plan.Lease.Release && !slices.ContainsFunc(plan.Calls, func(c component.Call) bool { return s.Lease.NamesInstance(c.Instance) })
 	held := plan.Outcome.Reason == v1alpha1.ReasonPaused || len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
-	plan.Objects, plan.Instances = planning.Objects{}, nil
+	plan.Objects, plan.Instances = planning.Objects{Budget: keepBudget(g, s, plan.Budget)}, nil
 	plan.Calls, plan.Evictions, plan.Deletes, plan.Question = nil, nil, nil, nil
 	plan.ConfigUpdates, plan.ConfigOutcome = nil, step.Done()
 	plan.Drained, plan.Waiting = map[string]bool{}, map[string]string{}
@@ -157,6 +159,16 @@ func pausePlan(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) pla
 	}
 	plan.Outcome = step.Wait(g.GroupKind(), member.WaitDeadline, v1alpha1.ReasonPaused, message)
 	return plan
+}
+
+// keepBudget is what becomes of the PodDisruptionBudget of a paused group: it guards the stores or
+// voters of its cluster while nodes are drained, by what PD says of them. That of a group alone
+// rests on its spec.
+func keepBudget(g v1alpha1.Group, s observation.Snapshot, wanted *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless || s.Budget == nil {
+		return nil
+	}
+	return wanted
 }
 
 // mostImportant is the worst of what the members report, of what holds a disruption back,
