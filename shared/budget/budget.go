@@ -65,9 +65,9 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 }
 
 // CountWanted is how many members a group is to have that has some: none is added to one that is
-// paused, and a drain would wait for pods that do not come.
+// paused or suspended, and a drain would wait for pods that do not come.
 func CountWanted(g v1alpha1.Group, have int32) int32 {
-	if g.GetComponentSpec().Paused {
+	if spec := g.GetComponentSpec(); spec.Paused || spec.Suspended {
 		return have
 	}
 	return max(g.GetReplicas(), have)
@@ -76,11 +76,14 @@ func CountWanted(g v1alpha1.Group, have int32) int32 {
 // countMembers counts the members of a group: one that leaves, or that stands in for another,
 // has regions like all. A member that has no regions and whose pod is not ready does not
 // count: on a lost node its pod stays indefinitely, and would keep every other one from being
-// evicted. One without a pod counts for as long as it has regions: they lack its peers.
+// evicted. One without a pod counts for as long as it has regions: they lack its peers. That of a
+// suspended group does not if these are learners, on which no majority depends.
 func countMembers(s observation.Snapshot, g v1alpha1.Group) int32 {
 	n := int32(0)
+	info, _ := v1alpha1.LookupComponent(g.GroupKind())
+	learners := g.GetComponentSpec().Suspended && info.LearnerEngine != ""
 	for _, i := range s.WithSiblings() {
-		if i.Spec.Group.Name == g.GetName() && !isIdle(s, i) {
+		if i.Spec.Group.Name == g.GetName() && !isIdle(s, i) && (!learners || i.Status.PodUID != "") {
 			n++
 		}
 	}
