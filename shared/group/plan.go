@@ -28,18 +28,18 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), rollout.CheckDisruption(spec.Disruption)...)
 	if o := checkPreconditions(g, s, r); o.Kind != step.KindDone {
-		return planNothing(r, o), nil
+		return planNothing(g, s, r, o), nil
 	}
 	target, err := rollout.ResolveTarget(s, addTrustDigest(r, s))
 	if err != nil {
-		return planNothing(r, step.Outcome{}), err
+		return planNothing(g, s, r, step.Outcome{}), err
 	}
 	if secret, left := s.Certificates.RecentChange(g, s.Now); left > 0 && len(s.Instances) > 0 && target.Hash != g.GetGroupStatus().CurrentRevision {
-		return planNothing(r, step.RetryAfter(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")), nil
+		return planNothing(g, s, r, step.RetryAfter(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")), nil
 	}
 	objects, difference, err := groupObjects(g, s, r, target)
 	if err != nil {
-		return planNothing(r, step.Outcome{}), err
+		return planNothing(g, s, r, step.Outcome{}), err
 	}
 	target.NewRendering = cmp.Or(target.NewRendering, difference)
 	plan, err := planMembers(planning.Inputs{
@@ -47,7 +47,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		StoredFiles: sync.OnceValues(func() (planning.StoredFiles, error) { return planning.DecodeStoredFiles(s, target) }),
 	})
 	if err != nil {
-		return planNothing(r, step.Outcome{}), err
+		return planNothing(g, s, r, step.Outcome{}), err
 	}
 	plan.Objects, plan.Target, plan.Gate = objects, target, r.Gate
 	if was := g.GetGroupStatus().UpdateRevision; was != "" && was != target.Hash {
@@ -80,9 +80,10 @@ func checkPreconditions(g v1alpha1.Group, s observation.Snapshot, r component.Re
 	return step.Done()
 }
 
-// planNothing is the plan that changes nothing, and says why.
-func planNothing(r component.Rendering, why step.Outcome) planning.Plan {
+// planNothing is the plan that changes nothing but the PodDisruptionBudget, and says why.
+func planNothing(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, why step.Outcome) planning.Plan {
 	return planning.Plan{
+		Objects:     planning.Objects{Budget: keepBudget(g, s, r.Budget)},
 		Disruptions: planning.NoDisruptions(), Gate: r.Gate, Outcome: why,
 		ConfigChanges: planning.ConfigChanges{ConfigOutcome: step.Done()}, LeaderEvictions: planning.LeaderEvictions{EvictionOutcome: step.Done()},
 	}
@@ -161,11 +162,11 @@ func pausePlan(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) pla
 	return plan
 }
 
-// keepBudget is what becomes of the PodDisruptionBudget of a paused group: it guards the stores or
-// voters of its cluster while nodes are drained, by what PD says of them. That of a group alone
-// rests on its spec.
+// keepBudget is what becomes of the PodDisruptionBudget of a group of which nothing else is changed: it
+// guards the stores or voters of its cluster while nodes are drained, by what PD says of them. That
+// of a group alone rests on its spec.
 func keepBudget(g v1alpha1.Group, s observation.Snapshot, wanted *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
-	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless || s.Budget == nil {
+	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless || s.Budget == nil || g.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	return wanted

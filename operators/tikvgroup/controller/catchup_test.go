@@ -86,3 +86,25 @@ func TestADrainEvictsNoStoreOfAPausedGroupWhileAnotherOneCatchesUp(t *testing.T)
 	s.Lease = lease.NewState(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: s.Instances[0].Name, UID: s.Instances[0].UID}, now(), 9)
 	assert.Equal(t, 3, stays(), "nor beside one that an operator disrupts")
 }
+
+// P1: a mistake in the spec, or a certificate that is being made, keeps the operator from all but that.
+func TestADrainEvictsNoStoreOfAGroupWithAMistakeWhileAnotherOneCatchesUp(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	s.Groups, s.Budget = []v1alpha1.Group{g}, &policyv1.PodDisruptionBudget{}
+	g.Spec.Replicas, g.Spec.Config = ptr.To[int32](3), "x = ["
+	for _, pending := range []bool{false, true} {
+		s.Regions = []pd.Region{{ID: "7", Peers: []pd.Peer{{StoreID: "1", Voter: true, Pending: pending}, {StoreID: "2", Voter: true}, {StoreID: "3", Voter: true}}}}
+		p, err := makePlan(g, s)
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
+		assert.Nil(t, p.Revision)
+		if assert.NotNil(t, p.Budget) {
+			assert.Equal(t, map[bool]int{false: 2, true: 3}[pending], p.Budget.Spec.MinAvailable.IntValue())
+		}
+	}
+	s.Budget = nil
+	p, err := makePlan(g, s)
+	require.NoError(t, err)
+	assert.Nil(t, p.Budget, "none is made")
+}
