@@ -215,13 +215,21 @@ func logOf(run v1alpha1.Run) string {
 
 // observe reads the Backups of a schedule, and which of them are being read.
 func (r *schedules) observe(ctx context.Context, s *v1alpha1.BackupSchedule) (schedule.Seen, error) {
-	seen := schedule.Seen{Now: r.Now()}
+	seen := schedule.Seen{Gone: map[string]bool{}, Now: r.Now()}
 	var backups v1alpha1.BackupList
 	if err := r.Client.List(ctx, &backups, client.InNamespace(s.Namespace), client.MatchingLabels(schedule.Selector(s))); err != nil {
 		return seen, fmt.Errorf("list Backups of BackupSchedule %s: %w", s.Name, err)
 	}
 	for i := range backups.Items {
-		seen.Backups = append(seen.Backups, &backups.Items[i])
+		b := &backups.Items[i]
+		if seen.Backups = append(seen.Backups, b); b.Status.HasEnded() {
+			continue
+		}
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: b.Spec.TiDBGroup.Name}, &v1alpha1.TiDBGroup{})
+		if client.IgnoreNotFound(err) != nil {
+			return seen, fmt.Errorf("get TiDBGroup %s: %w", b.Spec.TiDBGroup.Name, err)
+		}
+		seen.Gone[b.Spec.TiDBGroup.Name] = err != nil
 	}
 	restores, err := restoresOf(ctx, r.Client, s.Namespace)
 	if err != nil {
