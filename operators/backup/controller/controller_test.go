@@ -282,6 +282,25 @@ func TestBR01ALogBackupFollowsItsSpecAndGoesWhenItsTaskIsStopped(t *testing.T) {
 	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
+// The TiDBGroup was renamed: the task is that of the cluster, and goes on beside the other group.
+func TestBR01ALogBackupGoesOnThroughAnotherTiDBGroupOfItsCluster(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	l := &v1alpha1.LogBackup{ObjectMeta: w.Meta("pitr"), Spec: v1alpha1.LogBackupSpec{TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"}, Storage: template().Storage}}
+	w.Create(l)
+	w.end("pitr-log-1", logResult(result.TaskRunning, "462000000073728000"), metav1.Now())
+	w.state(l, v1alpha1.RunRunning, "and goes on")
+	w.collect("pitr-log-1")
+	require.NoError(t, w.Client.Delete(t.Context(), w.group))
+	w.Edit(l, func() { l.Spec.State = v1alpha1.LogPaused })
+	w.Condition(l, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiDBGroup)
+
+	spec := w.group.Spec
+	w.group = &v1alpha1.TiDBGroup{ObjectMeta: w.Meta("other-tidb"), Spec: spec}
+	w.serve()
+	assert.Contains(t, w.job("pitr-log-2").Spec.Template.Spec.Containers[0].Args, "--state=Paused")
+}
+
 func TestBR01AChosenBackupIsKeptWhileItIsRestored(t *testing.T) {
 	r := &v1alpha1.Restore{}
 	r.Spec.From.LogBackup = &v1alpha1.LocalReference{Name: "pitr"}
