@@ -2,9 +2,9 @@ package apply
 
 import (
 	"fmt"
-	"reflect"
 
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,7 +57,7 @@ func sayAdditions(obj client.Object, want, have map[string]any) []string {
 			said[field], added = value, append(added, field)
 		}
 	}
-	if whole != "" && !reflect.DeepEqual(said[whole], live[whole]) {
+	if whole != "" && !equality.Semantic.DeepEqual(said[whole], live[whole]) {
 		added = append(added, whole)
 	}
 	return added

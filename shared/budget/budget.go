@@ -29,7 +29,8 @@ func ComponentBudget(g v1alpha1.Group, s observation.Snapshot, owner metav1.Owne
 	out := budgetOf(g, owner, members, map[string]string{
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelCluster: g.PDGroupName(), v1alpha1.LabelComponent: g.Component(),
 	})
-	if countUnready(s) > 1 {
+	// Of a group that comes up nothing is lost yet.
+	if g.GetGroupStatus().CurrentRevision != "" && countUnready(s) > 1 {
 		out.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget)
 	}
 	return out
@@ -81,14 +82,26 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 	}
 }
 
+// CountWanted is how many members a group is to have that has some: none is added to one that is
+// paused or suspended, and a drain would wait for pods that do not come.
+func CountWanted(g v1alpha1.Group, have int32) int32 {
+	if spec := g.GetComponentSpec(); spec.Paused || spec.Suspended {
+		return have
+	}
+	return max(g.GetReplicas(), have)
+}
+
 // countMembers counts the members of a group: one that leaves, or that stands in for another,
 // has regions like all. A member that has no regions and whose pod is not ready does not
 // count: on a lost node its pod stays indefinitely, and would keep every other one from being
-// evicted. One without a pod counts for as long as it has regions: they lack its peers.
+// evicted. One without a pod counts for as long as it has regions: they lack its peers. That of a
+// suspended group does not if these are learners, on which no majority depends.
 func countMembers(s observation.Snapshot, g v1alpha1.Group) int32 {
 	n := int32(0)
+	info, _ := v1alpha1.LookupComponent(g.GroupKind())
+	learners := g.GetComponentSpec().Suspended && info.LearnerEngine != ""
 	for _, i := range s.WithSiblings() {
-		if i.Spec.Group.Name == g.GetName() && !isIdle(s, i) {
+		if i.Spec.Group.Name == g.GetName() && !isIdle(s, i) && (!learners || i.Status.PodUID != "") {
 			n++
 		}
 	}
@@ -195,7 +208,7 @@ func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisrupt
 	for _, other := range s.Groups {
 		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
 			exist := countMembers(s, other)
-			there := max(other.GetReplicas(), exist)
+			there := CountWanted(other, exist)
 			missed += max(exist+left[other.GetName()]-there, 0)
 			members += there
 			delete(left, other.GetName())

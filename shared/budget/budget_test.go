@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"strings"
 	"errors"
 	"testing"
 	"time"
@@ -110,6 +111,8 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 		"one never came": {2, func(s *observation.Snapshot) {
 			s.Instances[0].Status.Conditions, s.Instances[0].Status.Member = nil, nil
 		}, 1},
+		"one of a group that is suspended, and its regions are elsewhere": {2, func(s *observation.Snapshot) { suspend(s, 0) }, 1},
+		"and not elsewhere yet": {2, func(s *observation.Snapshot) { suspend(s, 9) }, 2},
 		"one of a group that is gone runs on": {2, func(s *observation.Snapshot) {
 			s.Instances[0].Spec.Group.Name, s.Siblings, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
 		}, 2},
@@ -200,6 +203,46 @@ func TestADrainStopsNoStoreWhilePDMissesAnother(t *testing.T) {
 	}
 }
 
+// suspend makes the first Instance the one of another group, which is suspended and has three replicas;
+// so many regions are on its store.
+func suspend(s *observation.Snapshot, regions int) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "cold"}}
+	g.Spec.Replicas, g.Spec.Suspended = ptr.To[int32](3), true
+	s.Groups = append(s.Groups, g)
+	s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateDown, regions
+	s.Instances[0].Spec.Group.Name, s.Instances[0].Status.PodUID, s.Instances[0].Status.Conditions = "cold", "", nil
+	s.Siblings, s.Instances = s.Instances[:1], s.Instances[1:]
+}
+
+// What is suspended keeps no node of others from being drained: no majority depends on learners.
+func TestADrainGoesOnBesideASuspendedGroupOfLearners(t *testing.T) {
+	group := func(name string) *v1alpha1.TiFlashGroup {
+		g := &v1alpha1.TiFlashGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To[int32](2)
+		return g
+	}
+	on, off := group("on"), group("off")
+	s := observation.Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", UID: "1"}}, Groups: []v1alpha1.Group{on, off}}
+	for n, id := range []string{"4", "5", "6", "7"} {
+		i := instancetest.Instance(int32(n), id) //nolint:gosec // a few
+		i.Spec.Group.Name, i.Status.PodUID, i.Status.Member = "on", "pod", &v1alpha1.MemberStatus{ID: id}
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue}}
+		s.PD.Stores = append(s.PD.Stores, pd.Store{ID: id, State: pd.StateUp, Regions: 9})
+		s.Instances = append(s.Instances, i)
+	}
+	for _, i := range s.Instances[2:] {
+		i.Spec.Group.Name = "off"
+	}
+	s.Instances, s.Siblings = s.Instances[:2], s.Instances[2:]
+	assert.Equal(t, 3, SharedBudget(on, s).Spec.MinAvailable.IntValue())
+	off.Spec.Suspended = true
+	assert.Equal(t, 3, SharedBudget(on, s).Spec.MinAvailable.IntValue(), "its pods run still")
+	for n, i := range s.Siblings {
+		i.Status.PodUID, i.Status.Conditions, s.PD.Stores[2+n].State = "", nil, pd.StateDown
+	}
+	assert.Equal(t, 1, SharedBudget(on, s).Spec.MinAvailable.IntValue())
+}
+
 // voters is a region with these peers and a voter on stores 5 and 6 each.
 func voters(peers ...pd.Peer) pd.Region {
 	return pd.Region{ID: "1", Peers: append(peers, pd.Peer{StoreID: "5", Voter: true}, pd.Peer{StoreID: "6", Voter: true})}
@@ -236,8 +279,13 @@ func TestADrainLeavesMembersThatRunAndAreNotReady(t *testing.T) {
 		"two":                            {[][]metav1.Condition{runs, runs}, policyv1.IfHealthyBudget},
 		"one, and one that does not run": {[][]metav1.Condition{runs, unready(v1alpha1.ReasonContainerCrashing, metav1.ConditionTrue)}, policyv1.AlwaysAllow},
 		"one, and one that is new":       {[][]metav1.Condition{runs, unready(v1alpha1.ReasonPodNotReady, metav1.ConditionFalse)}, policyv1.AlwaysAllow},
+		"two of a group that comes up":   {[][]metav1.Condition{runs, runs}, policyv1.AlwaysAllow},
 	} {
 		t.Run(name, func(t *testing.T) {
+			g.Status.CurrentRevision = "1"
+			if strings.HasSuffix(name, "comes up") {
+				g.Status.CurrentRevision = ""
+			}
 			s := observation.Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", UID: "1"}}, Groups: []v1alpha1.Group{g}}
 			for slot, conditions := range c.conditions {
 				i := instancetest.Instance(int32(slot), "uid")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	policyv1 "k8s.io/api/policy/v1"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/disruption"
@@ -26,18 +28,18 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), rollout.CheckDisruption(spec.Disruption)...)
 	if o := checkPreconditions(g, s, r); o.Kind != step.KindDone {
-		return planNothing(r, o), nil
+		return planNothing(g, s, r, o), nil
 	}
 	target, err := rollout.ResolveTarget(s, addTrustDigest(r, s))
 	if err != nil {
-		return planNothing(r, step.Outcome{}), err
+		return planNothing(g, s, r, step.Outcome{}), err
 	}
 	if secret, left := s.Certificates.RecentChange(g, s.Now); left > 0 && len(s.Instances) > 0 && target.Hash != g.GetGroupStatus().CurrentRevision {
-		return planNothing(r, step.RetryAfter(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")), nil
+		return planNothing(g, s, r, step.RetryAfter(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")), nil
 	}
 	objects, difference, err := groupObjects(g, s, r, target)
 	if err != nil {
-		return planNothing(r, step.Outcome{}), err
+		return planNothing(g, s, r, step.Outcome{}), err
 	}
 	target.NewRendering = cmp.Or(target.NewRendering, difference)
 	plan, err := planMembers(planning.Inputs{
@@ -45,7 +47,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		StoredFiles: sync.OnceValues(func() (planning.StoredFiles, error) { return planning.DecodeStoredFiles(s, target) }),
 	})
 	if err != nil {
-		return planNothing(r, step.Outcome{}), err
+		return planNothing(g, s, r, step.Outcome{}), err
 	}
 	plan.Objects, plan.Target, plan.Gate = objects, target, r.Gate
 	if was := g.GetGroupStatus().UpdateRevision; was != "" && was != target.Hash {
@@ -73,9 +75,10 @@ func checkPreconditions(g v1alpha1.Group, s observation.Snapshot, r component.Re
 	return observation.CheckNames(g, s)
 }
 
-// planNothing is the plan that changes nothing, and says why.
-func planNothing(r component.Rendering, why step.Outcome) planning.Plan {
+// planNothing is the plan that changes nothing but the PodDisruptionBudget, and says why.
+func planNothing(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, why step.Outcome) planning.Plan {
 	return planning.Plan{
+		Objects:     planning.Objects{Budget: keepBudget(g, s, r.Budget)},
 		Disruptions: planning.NoDisruptions(), Gate: r.Gate, Outcome: why,
 		ConfigChanges: planning.ConfigChanges{ConfigOutcome: step.Done()}, LeaderEvictions: planning.LeaderEvictions{EvictionOutcome: step.Done()},
 	}
@@ -127,11 +130,11 @@ func podNames(s observation.Snapshot) []string {
 
 // pausePlan takes everything that would be done out of a plan and says what that is. A member
 // that has recovered releases the Lease all the same: the rest of the cluster waits for
-// it.
+// it. The PodDisruptionBudget is kept.
 func pausePlan(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planning.Plan {
 	done := plan.Lease.Release && !slices.ContainsFunc(plan.Calls, func(c component.Call) bool { return s.Lease.NamesInstance(c.Instance) })
 	held := plan.Outcome.Reason == v1alpha1.ReasonPaused || len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
-	plan.Objects, plan.Instances = planning.Objects{}, nil
+	plan.Objects, plan.Instances = planning.Objects{Budget: keepBudget(g, s, plan.Budget)}, nil
 	plan.Calls, plan.Evictions, plan.Deletes, plan.Question = nil, nil, nil, nil
 	plan.ConfigUpdates, plan.ConfigOutcome = nil, step.Done()
 	plan.Drained, plan.Waiting = map[string]bool{}, map[string]string{}
@@ -152,6 +155,16 @@ func pausePlan(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) pla
 	}
 	plan.Outcome = step.Wait(g.GroupKind(), member.WaitDeadline, v1alpha1.ReasonPaused, message)
 	return plan
+}
+
+// keepBudget is what becomes of the PodDisruptionBudget of a group of which nothing else is changed: it
+// guards the stores or voters of its cluster while nodes are drained, by what PD says of them. That
+// of a group alone rests on its spec.
+func keepBudget(g v1alpha1.Group, s observation.Snapshot, wanted *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless || s.Budget == nil || g.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return wanted
 }
 
 // mostImportant is the worst of what the members report, of what holds a disruption back,

@@ -138,9 +138,13 @@ func (r *runs) listQueuedRuns(ctx context.Context, o client.Object) []reconcile.
 	return r.listWaitingRuns(ctx, o.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetRunStatus().Reason == v1alpha1.ReasonWaitingForRun })
 }
 
-// listRunsOfGroup returns the runs that wait for a TiDBGroup.
+// listRunsOfGroup returns the runs that wait for a TiDBGroup, and the logs of its cluster.
 func (r *runs) listRunsOfGroup(ctx context.Context, group client.Object) []reconcile.Request {
-	return r.listWaitingRuns(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
+	return r.listWaitingRuns(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool {
+		l, isLog := run.(*v1alpha1.LogBackup)
+		g, isGroup := group.(*v1alpha1.TiDBGroup)
+		return run.GetTiDBGroup() == group.GetName() || isLog && isGroup && l.Status.PDGroup == g.PDGroupName()
+	})
 }
 
 // listDependentRuns returns the runs that wait for another one: a Restore for what it reads, or for a log

@@ -167,6 +167,25 @@ func TestBR02AScheduleMakesBackupsAndKeepsTheNewest(t *testing.T) {
 	}, machine.StretchWait(stage.Timeout), stage.Tick)
 }
 
+func TestBR02AScheduleWhoseTiDBGroupIsGoneSaysSo(t *testing.T) {
+	w := begin(t)
+	s := &v1alpha1.BackupSchedule{ObjectMeta: w.Meta("nightly"), Spec: v1alpha1.BackupScheduleSpec{Schedule: "0 2 1 1 *", Template: template(), Paused: true}}
+	w.Create(s)
+	w.Condition(s, v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonPaused)
+	waits := w.backup("nightly-1")
+	waits.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: "nightly"}
+	waits.Annotations = map[string]string{v1alpha1.AnnotationScheduleUID: string(s.UID)}
+	w.Create(waits)
+	w.Condition(waits, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiDBGroup)
+	left := waits.CreationTimestamp.Add(time.Second)
+	require.Eventually(t, func() bool { return time.Now().After(left) }, machine.StretchWait(stage.Timeout), stage.Tick)
+	s.Status.LastRun = &metav1.Time{Time: left}
+	require.NoError(t, w.Client.Status().Update(t.Context(), s))
+	w.Edit(s, func() { s.Spec.Paused = false })
+	said := w.Condition(s, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRunFailed)
+	assert.Contains(t, said.Message, "Backup nightly-1 cannot begin")
+}
+
 func TestBR02AnInvalidScheduleIsReportedAndMakesNoBackup(t *testing.T) {
 	w := begin(t)
 	s := &v1alpha1.BackupSchedule{ObjectMeta: w.Meta("nightly"), Spec: v1alpha1.BackupScheduleSpec{Schedule: "61 * * * *", Template: template()}}
@@ -261,6 +280,25 @@ func TestBR01ALogBackupFollowsItsSpecAndGoesWhenItsTaskIsStopped(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(l), l))
 	}, machine.StretchWait(stage.Timeout), stage.Tick)
+}
+
+// The TiDBGroup was renamed: the task is that of the cluster, and goes on beside the other group.
+func TestBR01ALogBackupGoesOnThroughAnotherTiDBGroupOfItsCluster(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	l := &v1alpha1.LogBackup{ObjectMeta: w.Meta("pitr"), Spec: v1alpha1.LogBackupSpec{TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"}, Storage: template().Storage}}
+	w.Create(l)
+	w.end("pitr-log-1", logResult(result.TaskRunning, "462000000073728000"), metav1.Now())
+	w.state(l, v1alpha1.RunRunning, "and goes on")
+	w.collect("pitr-log-1")
+	require.NoError(t, w.Client.Delete(t.Context(), w.group))
+	w.Edit(l, func() { l.Spec.State = v1alpha1.LogPaused })
+	w.Condition(l, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiDBGroup)
+
+	spec := w.group.Spec
+	w.group = &v1alpha1.TiDBGroup{ObjectMeta: w.Meta("other-tidb"), Spec: spec}
+	w.serve()
+	assert.Contains(t, w.job("pitr-log-2").Spec.Template.Spec.Containers[0].Args, "--state=Paused")
 }
 
 func TestBR01AChosenBackupIsKeptWhileItIsRestored(t *testing.T) {

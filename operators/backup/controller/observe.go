@@ -59,11 +59,10 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 			log.FromContext(ctx).V(1).Info("the pod does not report its progress", "why", err.Error())
 		}
 	}
-	group := &v1alpha1.TiDBGroup{}
-	switch found, err := r.find(ctx, run.GetNamespace(), run.GetTiDBGroup(), group); {
+	switch group, err := r.findGroup(ctx, run); {
 	case err != nil:
 		return seen, err
-	case found:
+	case group != nil:
 		seen.Group, seen.Overdue = group, r.Waits.IsOverdue(group, group.Status.Conditions, seen.Now)
 		if seen.Others, err = physicalJobs(ctx, r.Client, group.Namespace, group.PDGroupName()); err != nil {
 			return seen, err
@@ -76,6 +75,29 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 		err = r.observeLog(ctx, of, &seen)
 	}
 	return seen, err
+}
+
+// findGroup returns the TiDBGroup that a run connects to, nil if there is none. A log is that of a
+// cluster: where its group is gone, such as one that was renamed, another one of the cluster does.
+func (r *runs) findGroup(ctx context.Context, run v1alpha1.Run) (*v1alpha1.TiDBGroup, error) {
+	named := &v1alpha1.TiDBGroup{}
+	found, err := r.find(ctx, run.GetNamespace(), run.GetTiDBGroup(), named)
+	if found {
+		return named, nil
+	}
+	var other *v1alpha1.TiDBGroup
+	if l, is := run.(*v1alpha1.LogBackup); err == nil && is && l.Status.PDGroup != "" {
+		var all v1alpha1.TiDBGroupList
+		if err := r.Client.List(ctx, &all, client.InNamespace(l.Namespace)); err != nil {
+			return nil, fmt.Errorf("list TiDBGroups: %w", err)
+		}
+		for i := range all.Items {
+			if g := &all.Items[i]; g.PDGroupName() == l.Status.PDGroup && g.DeletionTimestamp == nil && (other == nil || g.Name < other.Name) {
+				other = g
+			}
+		}
+	}
+	return other, err
 }
 
 // observeSource reads what a Restore reads, and the LogBackups of the namespace.
@@ -215,13 +237,21 @@ func logOf(run v1alpha1.Run) string {
 
 // observe reads the Backups of a schedule, and which of them are being read.
 func (r *schedules) observe(ctx context.Context, s *v1alpha1.BackupSchedule) (schedule.Seen, error) {
-	seen := schedule.Seen{Now: r.Now()}
+	seen := schedule.Seen{Gone: map[string]bool{}, Now: r.Now()}
 	var backups v1alpha1.BackupList
 	if err := r.Client.List(ctx, &backups, client.InNamespace(s.Namespace), client.MatchingLabels(schedule.Selector(s))); err != nil {
 		return seen, fmt.Errorf("list Backups of BackupSchedule %s: %w", s.Name, err)
 	}
 	for i := range backups.Items {
-		seen.Backups = append(seen.Backups, &backups.Items[i])
+		b := &backups.Items[i]
+		if seen.Backups = append(seen.Backups, b); b.Status.HasEnded() {
+			continue
+		}
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: b.Spec.TiDBGroup.Name}, &v1alpha1.TiDBGroup{})
+		if client.IgnoreNotFound(err) != nil {
+			return seen, fmt.Errorf("get TiDBGroup %s: %w", b.Spec.TiDBGroup.Name, err)
+		}
+		seen.Gone[b.Spec.TiDBGroup.Name] = err != nil
 	}
 	restores, err := restoresOf(ctx, r.Client, s.Namespace)
 	if err != nil {

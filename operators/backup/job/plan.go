@@ -223,13 +223,13 @@ func (p *planner) checkGate(f jobtemplate.Files) step.Outcome {
 	case g == nil:
 		return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s does not exist: create it, or delete this %s and create one that names another", name, p.run.RunKind()))
 	case p.seen.Overdue:
-		return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no current status: is its operator running?")
+		return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+g.Name+" has no current status: is its operator running?")
 	default:
 		if ready := gate.Require(v1alpha1.KindTiDBGroup, g, g.Status.Conditions, v1alpha1.ConditionReady); !ready.Open {
 			return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, ready.Message)
 		}
 		if g.IsClosed() && p.run.RunKind() != v1alpha1.KindRestore && !p.stopsLog() {
-			return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
+			return p.waitForObjects(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+g.Name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
 		}
 	}
 	switch {

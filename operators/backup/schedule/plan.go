@@ -25,6 +25,8 @@ type Seen struct {
 	Backups []*v1alpha1.Backup
 	// Read are the names of Backups that a Restore which has not ended reads.
 	Read map[string]bool
+	// Gone are the names of TiDBGroups that Backups which have not ended name, and that are not there.
+	Gone map[string]bool
 	// Now is when this was seen.
 	Now time.Time
 }
@@ -46,7 +48,7 @@ type Plan struct {
 // MakePlan decides what to do.
 func MakePlan(s *v1alpha1.BackupSchedule, seen Seen) Plan {
 	own := ownOf(s, seen.Backups)
-	p := Plan{Status: *s.Status.DeepCopy(), Last: lastOutcome(s, own), Outcome: step.Done()}
+	p := Plan{Status: *s.Status.DeepCopy(), Last: lastOutcome(s, own, seen.Gone), Outcome: step.Done()}
 	good := completeBackups(own)
 	p.Status.Complete, p.Status.LastBackup, p.Status.LastBackupTime = int32(len(good)), "", nil //nolint:gosec // few
 	if len(good) > 0 {
@@ -134,21 +136,22 @@ func ownOf(s *v1alpha1.BackupSchedule, all []*v1alpha1.Backup) []*v1alpha1.Backu
 }
 
 // isStuck reports whether a Backup does not go on before a user has acted: it cannot begin, or its pod
-// does not run, for which a time was left out. A pod that has just been made may get its node.
-func isStuck(s *v1alpha1.BackupSchedule, b *v1alpha1.Backup) bool {
+// does not run or its TiDBGroup is gone, for which a time was left out. A pod that has just been made
+// may get its node, and a cluster may be on its way.
+func isStuck(s *v1alpha1.BackupSchedule, b *v1alpha1.Backup, gone map[string]bool) bool {
 	if b.DeletionTimestamp != nil || b.Status.HasEnded() {
 		return false
 	}
 	noPod := slices.Contains([]string{v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodTerminating, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfigError}, b.Status.Reason)
 	leftOut := s.Status.LastRun != nil && s.Status.LastRun.After(b.CreationTimestamp.Time)
-	return meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.ConditionStalled) || noPod && leftOut
+	return meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.ConditionStalled) || (noPod || gone[b.Spec.TiDBGroup.Name]) && leftOut
 }
 
 // lastOutcome says what became of the backup that ended last. One that does not go on is tried
 // again without an end, and no other is made meanwhile: it has failed, too.
-func lastOutcome(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup) step.Outcome {
+func lastOutcome(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, gone map[string]bool) step.Outcome {
 	for _, b := range own {
-		if isStuck(s, b) {
+		if isStuck(s, b, gone) {
 			return step.Stall(v1alpha1.ReasonRunFailed, fmt.Sprintf("Backup %s cannot begin, and others may wait for it: correct what its status says, or delete it; spec.template is for later ones: kubectl -n %s describe backup %s", b.Name, b.Namespace, b.Name))
 		}
 	}

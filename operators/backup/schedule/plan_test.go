@@ -257,3 +257,20 @@ func TestBR02ABackupWhosePodDoesNotRunIsNamed(t *testing.T) {
 	}
 	assert.Equal(t, step.KindDone, last(v1alpha1.ReasonImagePullFailed, nil).Kind)
 }
+
+// The TiDBGroup was renamed or deleted: its Backup waits without an end, and no other is made. One whose
+// cluster is suspended begins when that is resumed.
+func TestBR02ABackupOfATiDBGroupThatIsGoneIsNamed(t *testing.T) {
+	stuck := backup("nightly-1", v1alpha1.RunWaiting, 0)
+	stuck.CreationTimestamp = metav1.Time{Time: at(27, 2).Add(time.Second)}
+	stuck.Status.Reason, stuck.Spec.TiDBGroup.Name = v1alpha1.ReasonWaitingForTiDBGroup, "shop-tidb"
+	for _, c := range []struct {
+		gone string
+		run  *metav1.Time
+		kind step.Kind
+	}{{"shop-tidb", at(28, 2), step.KindStall}, {"shop-tidb", at(27, 2), step.KindDone}, {"other-tidb", at(28, 2), step.KindDone}} {
+		s := sample(func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = c.run })
+		last := MakePlan(s, Seen{Backups: []*v1alpha1.Backup{stuck}, Gone: map[string]bool{c.gone: true}, Now: clock()}).Last
+		assert.Equal(t, c.kind, last.Kind, c)
+	}
+}

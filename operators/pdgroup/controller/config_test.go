@@ -111,6 +111,23 @@ func TestPD21ARefusedItemIsNamed(t *testing.T) {
 	assert.Equal(t, step.Done(), persisted.CheckItems(g, pd.View{Err: errors.New("gone")}, nil))
 }
 
+// PD-21: an edit of the version and of an item that only the new version knows is no mistake: members
+// of the old one refuse the item until the last of them has been updated.
+func TestPD21AnItemThatTheOldVersionRefusesWaitsForTheNewOne(t *testing.T) {
+	g := stored(bootstrapped, configured(eight+"[pd-server]\nnew-item = 7\n"))
+	g.Status.Version, g.Spec.Version = "v7.5.6", "v8.5.7"
+	p := mustPlan(t, g, started(t, stored(func(g *v1alpha1.PDGroup) { g.Spec.Version = "v7.5.6" }), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "8"})))
+	assert.Len(t, p.Config, 1)
+	assert.NotNil(t, p.Lease.Take, "the roll does not wait for it")
+	now := pd.View{Config: map[string]string{"schedule.leader-schedule-limit": "8"}}
+	answers := map[string]error{"pd-server.new-item": &pd.Refused{Call: "set-config", Status: 400, Body: "config item new-item not found"}}
+	assert.Equal(t, step.Done(), persisted.CheckItems(g, now, answers), "the plan waits for PD to show it")
+	g.Status.Version = g.Spec.Version
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, persisted.CheckItems(g, now, answers).Reason)
+	g.Status.Version = ""
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, persisted.CheckItems(g, now, answers).Reason, "there is no older one")
+}
+
 // PD-21: the operator does not turn off, again and again, what TiFlash turns on.
 func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 	g := stored(bootstrapped, configured("[replication]\nenable-placement-rules = false\n"))

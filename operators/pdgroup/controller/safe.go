@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/budget"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
@@ -23,7 +24,7 @@ func countForBudget(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
 			}
 		}
 	}
-	members := max(g.GetReplicas(), int32(voting)) //nolint:gosec // a few
+	members := budget.CountWanted(g, int32(voting)) //nolint:gosec // a few
 	missed := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		said := i.Status.Conditions
 		return meta.IsStatusConditionTrue(said, v1alpha1.ConditionPodReady) && meta.IsStatusConditionTrue(said, v1alpha1.ConditionJoined) &&

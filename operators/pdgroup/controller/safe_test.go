@@ -354,7 +354,11 @@ func TestADrainStopsNoMemberWhilePDMissesAnother(t *testing.T) {
 	lives(&s, 2, true, true)
 	g.Status.Members = []v1alpha1.PDMember{{Name: ""}, {Name: "basic-pd-0"}, {Name: "basic-pd-1"}, {Name: "basic-pd-2"}, {Name: "basic-pd-3"}}
 	assert.EqualValues(t, 4, countForBudget(g, s), "a member without an Instance votes")
-	g.Status.Members = nil
+	g.Status.Members, g.Spec.Replicas = nil, ptr.To(int32(5))
+	assert.EqualValues(t, 5, countForBudget(g, s))
+	g.Spec.Paused = true
+	assert.EqualValues(t, 3, countForBudget(g, s), "while it is paused, no member is added")
+	g.Spec.Paused = false
 	one := scene(t, 1)
 	lives(&one, 0, false, true)
 	g.Spec.Replicas = ptr.To(int32(1))

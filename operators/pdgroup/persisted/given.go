@@ -164,6 +164,8 @@ func CheckItems(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step
 		items = append(items, l.Item.String())
 	}
 	switch {
+	case len(items) > 0 && g.Status.Version != "" && g.Status.Version != g.Spec.Version:
+		return step.Done() // members of another version may not know them, and the plan waits
 	case len(items) > 0:
 		return stallForItems(g, items, strings.Join(why, "; "))
 	case early:

@@ -26,6 +26,8 @@ type Seen struct {
 	// Through is the first TiDBGroup of the cluster's own, which the data are written through;
 	// empty while there is none.
 	Through string
+	// Groupless says that the TiDBGroup which the Restore names is gone.
+	Groupless bool
 	// Open is a group of the cluster that lets clients in; empty if none does.
 	Open string
 }
@@ -80,6 +82,9 @@ func planRestore(c *v1alpha1.TidbCluster, seen Seen) Plan {
 	p := Plan{Closed: true, Live: seen.Restore, Outcome: restoreOutcome(c, seen)}
 	switch {
 	case c.Spec.Paused, seen.Restore != nil && seen.Restore.DeletionTimestamp != nil:
+	case seen.Groupless && seen.Through != "" && isWaiting(seen.Restore):
+		p.Remove = seen.Restore
+		p.Outcome = waitForRestore(v1alpha1.ReasonDeleting, fmt.Sprintf("Restore %s is made again, because TiDBGroup %s, which it names, is gone", seen.Restore.Name, seen.Restore.Spec.TiDBGroup.Name))
 	case seen.Restore != nil: // stays with the group that it names
 		p.Make = renderRestore(c, seen.Restore.Spec.TiDBGroup.Name)
 	case seen.Through != "":
@@ -127,6 +132,11 @@ func restoreOutcome(c *v1alpha1.TidbCluster, seen Seen) step.Outcome {
 // version of its spec does not matter.
 func isComplete(r *v1alpha1.Restore) bool {
 	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// isWaiting reports whether a Restore has written nothing yet.
+func isWaiting(r *v1alpha1.Restore) bool {
+	return r.Status.State == "" || r.Status.State == v1alpha1.RunWaiting
 }
 
 // skipRestoreCommand reports how to begin without the data.

@@ -147,3 +147,37 @@ func TestBR04ARestoreIsRenderedFromTheSpecOfTheCluster(t *testing.T) {
 	assert.Equal(t, c.Spec.BootstrapFrom.Login, spec.Login)
 	assert.Equal(t, c.Spec.BootstrapFrom.RunPod, spec.RunPod)
 }
+
+// The entry of the group was renamed, and its group is gone: a Restore that has not begun would wait for
+// it without an end. One that has begun may have written.
+func TestARestoreIsMadeAgainThroughTheGroupThatThereIs(t *testing.T) {
+	waits := step.Wait("objects", time.Minute, v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup basic-tidb does not exist")
+	for name, c := range map[string]struct {
+		edit  func(*v1alpha1.TidbCluster, *Seen)
+		again bool
+	}{
+		"it waits":                  {func(*v1alpha1.TidbCluster, *Seen) {}, true},
+		"it was not looked at":      {func(_ *v1alpha1.TidbCluster, s *Seen) { s.Restore.Status.State = "" }, true},
+		"it runs":                   {func(_ *v1alpha1.TidbCluster, s *Seen) { s.Restore.Status.State = v1alpha1.RunRunning }, false},
+		"it has failed":             {func(_ *v1alpha1.TidbCluster, s *Seen) { s.Restore.Status.State = v1alpha1.RunFailed }, false},
+		"its group is there":        {func(_ *v1alpha1.TidbCluster, s *Seen) { s.Groupless = false }, false},
+		"no other group is there":   {func(_ *v1alpha1.TidbCluster, s *Seen) { s.Through = "" }, false},
+		"the cluster is paused":     {func(c *v1alpha1.TidbCluster, _ *Seen) { c.Spec.Paused = true }, false},
+		"it is being deleted, once": {func(_ *v1alpha1.TidbCluster, s *Seen) { s.Restore.DeletionTimestamp = &metav1.Time{} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := cluster()
+			seen := Seen{Through: "basic-tidb-main", Groupless: true, Restore: restore(cluster, waits)}
+			seen.Restore.Status.State = v1alpha1.RunWaiting
+			c.edit(cluster, &seen)
+			p := MakePlan(cluster, seen)
+			assert.True(t, p.Closed)
+			assert.Equal(t, c.again, p.Remove != nil)
+			if c.again {
+				assert.Nil(t, p.Make)
+				assert.Contains(t, p.Outcome.Message, "Restore basic-bootstrap is made again, because TiDBGroup basic-tidb, which it names, is gone")
+			}
+		})
+	}
+	assert.Equal(t, "basic-tidb-main", MakePlan(cluster(), Seen{Through: "basic-tidb-main"}).Make.Spec.TiDBGroup.Name)
+}

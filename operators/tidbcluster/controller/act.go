@@ -69,7 +69,7 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 func (r *Reconciler) applyRestore(ctx context.Context, c *v1alpha1.TidbCluster, p bootstrap.Plan) step.Outcome {
 	switch {
 	case p.Remove != nil:
-		err := r.Client.Delete(ctx, p.Remove, client.Preconditions{UID: &p.Remove.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		err := r.Client.Delete(ctx, p.Remove, client.Preconditions{UID: &p.Remove.UID, ResourceVersion: &p.Remove.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("delete Restore %s: %w", p.Remove.Name, err))
 		}

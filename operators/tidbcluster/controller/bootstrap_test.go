@@ -130,6 +130,28 @@ func TestBootstrapFromCanBeGivenUpAndNotAdded(t *testing.T) {
 	require.ErrorContains(t, err, "it may be removed later, not added")
 }
 
+// The Restore waits, such as for its Backup, and the entry of the group that it names gets another name.
+func TestARestoreFollowsARenamedEntry(t *testing.T) {
+	w := begin(t)
+	w.create(fromMonday)
+	r := w.restore()
+	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiDB[0].Name = "oltp" })
+	// No garbage collector runs here: the Restore goes when the test takes its finalizer.
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.NoError(c, w.Client.Get(w.Context(), client.ObjectKeyFromObject(r), r))
+		assert.NotNil(c, r.DeletionTimestamp)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
+	before := r.DeepCopy()
+	r.Finalizers = nil
+	require.NoError(t, w.Client.Patch(w.Context(), r, client.MergeFrom(before)))
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		next := &v1alpha1.Restore{}
+		assert.NoError(c, w.Client.Get(w.Context(), client.ObjectKeyFromObject(r), next))
+		assert.Equal(c, "basic-tidb-oltp", next.Spec.TiDBGroup.Name)
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
+	assert.Contains(t, w.closed(), "TiDBGroup basic-tidb-oltp")
+}
+
 func TestNoRestoreWritesIntoAGroupOfAnotherOwner(t *testing.T) {
 	c := stored(t, fromMonday)
 	s := made(c, step.Done())

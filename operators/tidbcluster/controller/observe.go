@@ -72,6 +72,7 @@ func (r *Reconciler) observeBootstrap(ctx context.Context, c *v1alpha1.TidbClust
 		return fmt.Errorf("get Restore %s: %w", bootstrap.Name(c.Name), err)
 	}
 	s.bootstrap.Restore, s.bootstrap.Overdue = restore, r.Waits.IsOverdue(restore, restore.Status.Conditions, r.Now())
+	s.bootstrap.Groupless = s.groups[groupKey{v1alpha1.KindTiDBGroup, restore.Spec.TiDBGroup.Name}] == nil
 	return nil
 }
 

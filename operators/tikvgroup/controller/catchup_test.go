@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
@@ -56,4 +58,53 @@ func TestADrainEvictsNoStoreWhileAnotherOneCatchesUp(t *testing.T) {
 	require.Eventually(t, stay(2), machine.StretchWait(stage.Timeout), stage.Tick)
 	s.AtRest()
 	s.RequireNoWrites(time.Second)
+}
+
+// P1: nodes are drained while their cluster is paused, too. What guards the stores meanwhile is kept,
+// and rests on the stores that there are: those that spec.replicas asks for wait until the pause ends.
+func TestADrainEvictsNoStoreOfAPausedGroupWhileAnotherOneCatchesUp(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	s.Groups = []v1alpha1.Group{g}
+	g.Spec.Paused, g.Spec.Replicas = true, ptr.To[int32](5)
+	stays := func() int {
+		p, err := makePlan(g, s)
+		require.NoError(t, err)
+		require.Empty(t, p.Instances)
+		require.Nil(t, p.Revision)
+		if p.Budget == nil {
+			return -1
+		}
+		return p.Budget.Spec.MinAvailable.IntValue()
+	}
+	assert.Equal(t, -1, stays(), "none is made")
+	s.Budget = &policyv1.PodDisruptionBudget{}
+	assert.Equal(t, 2, stays())
+	s.Regions = []pd.Region{{ID: "7", Peers: []pd.Peer{{StoreID: "1", Voter: true, Pending: true}, {StoreID: "2", Voter: true}, {StoreID: "3", Voter: true}}}}
+	assert.Equal(t, 3, stays(), "a drain evicts none")
+	s.Regions = nil
+	s.Lease = lease.NewState(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: s.Instances[0].Name, UID: s.Instances[0].UID}, now(), 9)
+	assert.Equal(t, 3, stays(), "nor beside one that an operator disrupts")
+}
+
+// P1: a mistake in the spec, or a certificate that is being made, keeps the operator from all but that.
+func TestADrainEvictsNoStoreOfAGroupWithAMistakeWhileAnotherOneCatchesUp(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	s.Groups, s.Budget = []v1alpha1.Group{g}, &policyv1.PodDisruptionBudget{}
+	g.Spec.Replicas, g.Spec.Config = ptr.To[int32](3), "x = ["
+	for _, pending := range []bool{false, true} {
+		s.Regions = []pd.Region{{ID: "7", Peers: []pd.Peer{{StoreID: "1", Voter: true, Pending: pending}, {StoreID: "2", Voter: true}, {StoreID: "3", Voter: true}}}}
+		p, err := makePlan(g, s)
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
+		assert.Nil(t, p.Revision)
+		if assert.NotNil(t, p.Budget) {
+			assert.Equal(t, map[bool]int{false: 2, true: 3}[pending], p.Budget.Spec.MinAvailable.IntValue())
+		}
+	}
+	s.Budget = nil
+	p, err := makePlan(g, s)
+	require.NoError(t, err)
+	assert.Nil(t, p.Budget, "none is made")
 }
