@@ -1,8 +1,8 @@
 package budget
 
 import (
-	"strings"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 

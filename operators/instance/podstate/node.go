@@ -83,7 +83,7 @@ func WaitForStop(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
 	}
 	switch {
 	case len(pod.Finalizers) > 0 && s.Node.Known && !s.Node.Unreachable:
-		o.Message += fmt.Sprintf(", past its grace period, and waits for finalizers of others (%s): kubectl -n %s get pod %s -o yaml", strings.Join(pod.Finalizers, ", "), pod.Namespace, pod.Name)
+		o.Message += fmt.Sprintf(", past its grace period: it is kept by finalizers %s: kubectl -n %s get pod %s -o yaml", strings.Join(pod.Finalizers, ", "), pod.Namespace, pod.Name)
 	case s.Node.Absent:
 		o.Message += ", which is gone: Kubernetes removes the pod soon"
 	case s.Node.Unreachable:
