@@ -2,7 +2,6 @@ package budget
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -272,20 +271,18 @@ func TestADrainLeavesMembersThatRunAndAreNotReady(t *testing.T) {
 	}
 	runs := unready(v1alpha1.ReasonPodNotReady, metav1.ConditionTrue)
 	for name, c := range map[string]struct {
+		revision   string // that the group has reached
 		conditions [][]metav1.Condition
 		policy     policyv1.UnhealthyPodEvictionPolicyType
 	}{
-		"one":                            {[][]metav1.Condition{runs}, policyv1.AlwaysAllow},
-		"two":                            {[][]metav1.Condition{runs, runs}, policyv1.IfHealthyBudget},
-		"one, and one that does not run": {[][]metav1.Condition{runs, unready(v1alpha1.ReasonContainerCrashing, metav1.ConditionTrue)}, policyv1.AlwaysAllow},
-		"one, and one that is new":       {[][]metav1.Condition{runs, unready(v1alpha1.ReasonPodNotReady, metav1.ConditionFalse)}, policyv1.AlwaysAllow},
-		"two of a group that comes up":   {[][]metav1.Condition{runs, runs}, policyv1.AlwaysAllow},
+		"one":                            {"1", [][]metav1.Condition{runs}, policyv1.AlwaysAllow},
+		"two":                            {"1", [][]metav1.Condition{runs, runs}, policyv1.IfHealthyBudget},
+		"one, and one that does not run": {"1", [][]metav1.Condition{runs, unready(v1alpha1.ReasonContainerCrashing, metav1.ConditionTrue)}, policyv1.AlwaysAllow},
+		"one, and one that is new":       {"1", [][]metav1.Condition{runs, unready(v1alpha1.ReasonPodNotReady, metav1.ConditionFalse)}, policyv1.AlwaysAllow},
+		"two of a group that comes up":   {"", [][]metav1.Condition{runs, runs}, policyv1.AlwaysAllow},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g.Status.CurrentRevision = "1"
-			if strings.HasSuffix(name, "comes up") {
-				g.Status.CurrentRevision = ""
-			}
+			g.Status.CurrentRevision = c.revision
 			s := observation.Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", UID: "1"}}, Groups: []v1alpha1.Group{g}}
 			for slot, conditions := range c.conditions {
 				i := instancetest.Instance(int32(slot), "uid")
