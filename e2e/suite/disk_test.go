@@ -29,6 +29,9 @@ func fillsDisk(t *testing.T, ns string) {
 	const store = "basic-tikv-1"
 	ids, id, kept := storeIDs(t, ns), clusterID(t, ns), claimUIDs(t, ns)
 	node := instance(t, ns, store).Status.NodeName
+	for _, group := range []string{"basic-pd", "basic-tikv"} {
+		require.Len(t, nodesOf(t, ns, group), 3, "each node holds one member of %s, or the rest of them cannot serve", group)
+	}
 	elsewhere := podsOff(t, ns, node)
 	holdVolumesOn(t, node)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*readyTimeout)
