@@ -129,8 +129,16 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		if err != nil {
 			return Unchanged, fmt.Errorf("convert live %s %s: %w", want.GetKind(), want.GetName(), err)
 		}
-		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && canonical.Contains(have, withoutType(want.Object)) && canonical.HasSameLiterals(live, desired) && len(sayAdditions(desired, want.Object, have)) == 0 {
-			return Unchanged, nil
+		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && canonical.Contains(have, withoutType(want.Object)) && canonical.HasSameLiterals(live, desired) {
+			added := findAdditions(desired, want.Object, have)
+			if len(added) == 0 {
+				return Unchanged, nil
+			}
+			for field, value := range added {
+				if err := unstructured.SetNestedField(want.Object, value, "spec", field); err != nil {
+					return Unchanged, fmt.Errorf("write spec.%s of %s %s: %w", field, want.GetKind(), want.GetName(), err)
+				}
+			}
 		}
 		if err := keepField(want.Object, have, c.kept); err != nil {
 			return Unchanged, fmt.Errorf("keep %s of %s %s: %w", strings.Join(c.kept, "."), want.GetKind(), want.GetName(), err)

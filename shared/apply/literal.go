@@ -35,30 +35,34 @@ func sayLiterally(obj client.Object, encoded map[string]any) error {
 	return nil
 }
 
-// sayAdditions says what another writer has added to the spec of an object whose last write is still wanted, and returns
-// the fields: a switch that the owner leaves out is off, and a pod is the owner's as a whole. A
-// write that leaves a switch out would leave it as the other has it.
-func sayAdditions(obj client.Object, want, have map[string]any) []string {
-	off := map[string]any{"suspended": false, "paused": false}
-	whole := ""
+// switchesOff are the switches that someone else may have set in the spec of an object, and what
+// they are where their owner leaves them out. Nil: additions to such an object are left.
+func switchesOff(obj client.Object) map[string]any {
 	switch obj.(type) {
 	case *v1alpha1.Instance:
 		// A user may pause one.
-		off, whole = map[string]any{"suspended": false, "retire": false, "stopPod": "", "inPlaceFrom": ""}, "podTemplate"
+		return map[string]any{"suspended": false, "retire": false, "stopPod": "", "inPlaceFrom": ""}
 	case v1alpha1.Group:
-	default:
-		return nil
+		return map[string]any{"suspended": false, "paused": false}
 	}
+	return nil
+}
+
+// findAdditions returns what another writer has added to the spec of an object whose last write is
+// still wanted, as the owner has it: a write that leaves a switch out would leave it as the
+// other has it. A pod template is the owner's as a whole.
+func findAdditions(obj client.Object, want, have map[string]any) map[string]any {
 	said, _ := want["spec"].(map[string]any)
 	live, _ := have["spec"].(map[string]any)
-	var added []string
-	for field, value := range off {
-		if there, set := live[field]; said != nil && set && said[field] == nil && there != value {
-			said[field], added = value, append(added, field)
+	added := map[string]any{}
+	for field, off := range switchesOff(obj) {
+		if there, set := live[field]; set && said[field] == nil && there != off {
+			added[field] = off
 		}
 	}
-	if whole != "" && !equality.Semantic.DeepEqual(said[whole], live[whole]) {
-		added = append(added, whole)
+	const template = "podTemplate"
+	if _, is := obj.(*v1alpha1.Instance); is && !equality.Semantic.DeepEqual(said[template], live[template]) {
+		added[template] = said[template]
 	}
 	return added
 }
