@@ -106,6 +106,9 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 		"the pod tolerates what taints it": {[]corev1.Node{three[0], node("cp", "a", taint("dedicated", corev1.TaintEffectNoSchedule))}, func(p *corev1.PodSpec) {
 			p.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
 		}, true},
+		"the pod may come back to the node": {three, func(p *corev1.PodSpec) {
+			p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}, false},
 		"the taint only asks":                          {[]corev1.Node{three[0], node("n4", "a", taint("dedicated", corev1.TaintEffectPreferNoSchedule))}, nil, true},
 		"the open one does not answer":                 {[]corev1.Node{three[0], node("n4", "a", taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule))}, nil, false},
 		"the pod asks for labels that no open one has": {three, func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{corev1.LabelTopologyZone: "a"} }, false},

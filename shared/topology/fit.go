@@ -34,6 +34,13 @@ func (f Fit) Takes(node *corev1.Node) bool {
 	return !off
 }
 
+// ToleratesCordon reports whether the pods may start on a cordoned node as well, which is how the scheduler
+// takes a toleration of its taint.
+func (f Fit) ToleratesCordon() bool {
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	return scheduling.TolerationsTolerateTaint(logr.Discard(), f.template.Spec.Tolerations, &cordon, false)
+}
+
 // Fellow is a pod beside which others come to a node: by which labels affinities select it.
 type Fellow struct {
 	// Node is the name of its node, empty for none.
