@@ -89,6 +89,11 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 			}}
 		}
 	}
+	port := func(hostPort int32, hostNetwork bool) func(*corev1.PodSpec) {
+		return func(p *corev1.PodSpec) {
+			p.HostNetwork, p.Containers = hostNetwork, []corev1.Container{{Name: "store", Ports: []corev1.ContainerPort{{ContainerPort: 20160, HostPort: hostPort}}}}
+		}
+	}
 	amongThree := func(p *corev1.PodSpec) {
 		evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule)(p)
 		p.TopologySpreadConstraints[0].MinDomains = ptr.To(int32(3))
@@ -115,6 +120,10 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 		"members must lie on different nodes":          {three, apart(stores), false},
 		"… and one is free":                            {append(three[:3:3], node("n4", "a")), apart(stores), true},
 		"… from others' pods":                          {three, apart(others), true},
+		"members have ports of their own":              {three, port(0, false), true},
+		"members have a port of their node":            {three, port(20160, false), false},
+		"members have the network of their node":       {three, port(0, true), false},
+		"… and one node is free":                       {append(three[:3:3], node("n4", "a")), port(0, true), true},
 		"members must be spread over zones":            {three, evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), false},
 		"… and its zone has another node":              {append(three[:3:3], node("n4", "a")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
 		"… and an empty zone has one":                  {append(three[:3:3], node("n4", "d")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},

@@ -47,13 +47,39 @@ type Fellow struct {
 	Node string
 	// Labels of the pod.
 	Labels map[string]string
+	// Ports of the node that the pod has.
+	Ports []int32
+}
+
+// NodePorts lists the ports of its node that a pod of a template gets: in the network of the node all of its own.
+func NodePorts(template *corev1.PodTemplateSpec) []int32 {
+	var out []int32
+	for _, c := range template.Spec.Containers {
+		for _, p := range c.Ports {
+			switch {
+			case p.HostPort > 0:
+				out = append(out, p.HostPort)
+			case template.Spec.HostNetwork:
+				out = append(out, p.ContainerPort)
+			}
+		}
+	}
+	return out
 }
 
 // TakesBeside reports whether one of the open nodes takes a pod whose fellows are on some of all nodes.
 func (f Fit) TakesBeside(open, all []corev1.Node, fellows []Fellow) bool {
 	bounds := slices.Concat(f.boundsApart(all, fellows), f.boundsEven(all, fellows))
 	return slices.ContainsFunc(open, func(n corev1.Node) bool {
-		return f.Takes(&n) && !slices.ContainsFunc(bounds, func(b bound) bool { return b.excludes(&n) })
+		return f.Takes(&n) && f.hasPorts(&n, fellows) && !slices.ContainsFunc(bounds, func(b bound) bool { return b.excludes(&n) })
+	})
+}
+
+// hasPorts reports whether no fellow on a node has a port of the node that the pods want.
+func (f Fit) hasPorts(node *corev1.Node, fellows []Fellow) bool {
+	wanted := NodePorts(f.template)
+	return !slices.ContainsFunc(fellows, func(other Fellow) bool {
+		return other.Node == node.Name && slices.ContainsFunc(other.Ports, func(p int32) bool { return slices.Contains(wanted, p) })
 	})
 }
 
