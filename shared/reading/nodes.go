@@ -64,7 +64,7 @@ func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot, templ
 		var fellows []topology.Fellow
 		for other, template := range templates {
 			if other != i && other.Status.NodeName != "" {
-				fellows = append(fellows, topology.Fellow{Node: other.Status.NodeName, Labels: template.Labels, Ports: topology.NodePorts(template)})
+				fellows = append(fellows, topology.Fellow{Node: other.Status.NodeName, Labels: template.Labels, Ports: topology.NodePorts(template), Requests: topology.SumRequests(template)})
 			}
 		}
 		fit := topology.NewFit(templates[i])

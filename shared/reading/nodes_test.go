@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -94,12 +95,20 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 			p.HostNetwork, p.Containers = hostNetwork, []corev1.Container{{Name: "store", Ports: []corev1.ContainerPort{{ContainerPort: 20160, HostPort: hostPort}}}}
 		}
 	}
+	// Members are on n1, which is cordoned, n2 and n3.
+	three := []corev1.Node{node("n1", "a", cordoned), node("n2", "b"), node("n3", "c")}
+	asks := func(r corev1.ResourceRequirements) func(*corev1.PodSpec) {
+		return func(p *corev1.PodSpec) { p.Containers = []corev1.Container{{Name: "store", Resources: r}} }
+	}
+	memory := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(amount)}
+	}
+	large := func(n *corev1.Node) { n.Status.Allocatable = memory("15Gi") }
+	full := []corev1.Node{three[0], node("n2", "b", large), node("n3", "c", large)}
 	amongThree := func(p *corev1.PodSpec) {
 		evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule)(p)
 		p.TopologySpreadConstraints[0].MinDomains = ptr.To(int32(3))
 	}
-	// Members are on n1, which is cordoned, n2 and n3.
-	three := []corev1.Node{node("n1", "a", cordoned), node("n2", "b"), node("n3", "c")}
 	for name, c := range map[string]struct {
 		nodes []corev1.Node
 		pod   func(*corev1.PodSpec)
@@ -124,6 +133,10 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 		"members have a port of their node":            {three, port(20160, false), false},
 		"members have the network of their node":       {three, port(0, true), false},
 		"… and one node is free":                       {append(three[:3:3], node("n4", "a")), port(0, true), true},
+		"the members fill the other nodes":             {full, asks(corev1.ResourceRequirements{Requests: memory("8Gi")}), false},
+		"… by their limits":                            {full, asks(corev1.ResourceRequirements{Limits: memory("8Gi")}), false},
+		"… and one is empty":                           {append(full[:3:3], node("n4", "a", large)), asks(corev1.ResourceRequirements{Requests: memory("8Gi")}), true},
+		"two fit on a node":                            {full, asks(corev1.ResourceRequirements{Requests: memory("7Gi")}), true},
 		"members must be spread over zones":            {three, evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), false},
 		"… and its zone has another node":              {append(three[:3:3], node("n4", "a")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
 		"… and an empty zone has one":                  {append(three[:3:3], node("n4", "d")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
