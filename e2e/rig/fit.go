@@ -95,7 +95,8 @@ func (p placement) unfit(pod *corev1.Pod, node *corev1.Node) string {
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 		return "node(s) didn't match Pod's node affinity/selector"
 	}
-	if node.Spec.Unschedulable {
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	if node.Spec.Unschedulable && !scheduling.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, &cordon, false) {
 		return "node(s) were unschedulable"
 	}
 	keepsOff := func(t *corev1.Taint) bool {

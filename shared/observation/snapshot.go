@@ -72,8 +72,8 @@ type Snapshot struct {
 	// Cordoned are the nodes of Instances on which nothing new is to start, if another
 	// one takes their pods.
 	Cordoned map[string]bool
-	// SchedulableNodes are all nodes on which something new may start, their labels and taints
-	// only; nil if no nodes are read.
+	// SchedulableNodes are all nodes on which something new may start, their labels, taints and
+	// size only; nil if no nodes are read.
 	SchedulableNodes []corev1.Node
 	// LostNodes are, by Instance, the nodes that a volume of its pod can be used on,
 	// where none of them exists any more and the pod therefore finds no place.

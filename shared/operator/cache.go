@@ -34,7 +34,7 @@ func ManagedSelector() labels.Selector {
 }
 
 // cacheOptions keeps the caches small: only objects of the suite, without
-// managed fields, and of nodes only name and labels. Memory must not follow
+// managed fields, and of nodes only name, labels and size. Memory must not follow
 // what strangers keep in the cluster. They are filled again every so often.
 func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, period time.Duration) cache.Options {
 	managed := cache.ByObject{Label: ManagedSelector()}
@@ -63,7 +63,7 @@ func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, 
 	return out
 }
 
-// stripNode keeps a node's name, labels and unschedulable flag: kubelets write
+// stripNode keeps a node's name, labels, unschedulable flag and size: kubelets write
 // the rest every few seconds.
 func stripNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
@@ -72,7 +72,13 @@ func stripNode(in any) (any, error) {
 	}
 	node.ManagedFields = nil
 	node.Annotations = nil
-	node.Status = corev1.NodeStatus{}
+	size := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if amount, said := node.Status.Allocatable[name]; said {
+			size[name] = amount
+		}
+	}
+	node.Status = corev1.NodeStatus{Allocatable: size}
 	node.Spec = corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints}
 	return node, nil
 }

@@ -362,7 +362,8 @@ func TestTheCacheHoldsOnlyObjectsOfTheSuite(t *testing.T) {
 	assert.InDelta(t, -1, r.Manager.GetConfig().QPS, 0, "no client-side limit by default")
 
 	node, err := stripNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}, Annotations: map[string]string{"x": "y"}},
-		Status: corev1.NodeStatus{Phase: "x"}, Spec: corev1.NodeSpec{PodCIDR: "x", Unschedulable: true}})
+		Status: corev1.NodeStatus{Phase: "x", Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("110")}}, Spec: corev1.NodeSpec{PodCIDR: "x", Unschedulable: true}})
 	require.NoError(t, err)
-	assert.Equal(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}, Spec: corev1.NodeSpec{Unschedulable: true}}, node)
+	assert.Equal(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}, Spec: corev1.NodeSpec{Unschedulable: true},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4")}}}, node)
 }

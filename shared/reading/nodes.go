@@ -51,7 +51,8 @@ func observeNodes(ctx context.Context, c client.Reader, s *observation.Snapshot)
 }
 
 // canLeaveNode reports whether another node takes the pod of each Instance on a node, and its volumes. One that is
-// stopped without would stay down until the node is uncordoned.
+// stopped without would stay down until the node is uncordoned, and one that may come back would be stopped again
+// and again.
 func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot, templates map[*v1alpha1.Instance]*corev1.PodTemplateSpec) bool {
 	return !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		if i.Status.NodeName != node {
@@ -63,10 +64,11 @@ func canLeaveNode(node string, all []corev1.Node, s *observation.Snapshot, templ
 		var fellows []topology.Fellow
 		for other, template := range templates {
 			if other != i && other.Status.NodeName != "" {
-				fellows = append(fellows, topology.Fellow{Node: other.Status.NodeName, Labels: template.Labels})
+				fellows = append(fellows, topology.Fellow{Node: other.Status.NodeName, Labels: template.Labels, Ports: topology.NodePorts(template), Requests: topology.SumRequests(template)})
 			}
 		}
-		return !topology.NewFit(templates[i]).TakesBeside(selectUsableNodes(s.SchedulableNodes, i.Status.Volumes), all, fellows)
+		fit := topology.NewFit(templates[i])
+		return fit.ToleratesCordon() || !fit.TakesBeside(selectUsableNodes(s.SchedulableNodes, i.Status.Volumes), all, fellows)
 	})
 }
 

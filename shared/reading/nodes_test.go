@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -89,12 +90,25 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 			}}
 		}
 	}
+	port := func(hostPort int32, hostNetwork bool) func(*corev1.PodSpec) {
+		return func(p *corev1.PodSpec) {
+			p.HostNetwork, p.Containers = hostNetwork, []corev1.Container{{Name: "store", Ports: []corev1.ContainerPort{{ContainerPort: 20160, HostPort: hostPort}}}}
+		}
+	}
+	// Members are on n1, which is cordoned, n2 and n3.
+	three := []corev1.Node{node("n1", "a", cordoned), node("n2", "b"), node("n3", "c")}
+	asks := func(r corev1.ResourceRequirements) func(*corev1.PodSpec) {
+		return func(p *corev1.PodSpec) { p.Containers = []corev1.Container{{Name: "store", Resources: r}} }
+	}
+	memory := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(amount)}
+	}
+	large := func(n *corev1.Node) { n.Status.Allocatable = memory("15Gi") }
+	full := []corev1.Node{three[0], node("n2", "b", large), node("n3", "c", large)}
 	amongThree := func(p *corev1.PodSpec) {
 		evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule)(p)
 		p.TopologySpreadConstraints[0].MinDomains = ptr.To(int32(3))
 	}
-	// Members are on n1, which is cordoned, n2 and n3.
-	three := []corev1.Node{node("n1", "a", cordoned), node("n2", "b"), node("n3", "c")}
 	for name, c := range map[string]struct {
 		nodes []corev1.Node
 		pod   func(*corev1.PodSpec)
@@ -106,12 +120,23 @@ func TestACordonedNodeIsLeftForOneThatTakesThePod(t *testing.T) {
 		"the pod tolerates what taints it": {[]corev1.Node{three[0], node("cp", "a", taint("dedicated", corev1.TaintEffectNoSchedule))}, func(p *corev1.PodSpec) {
 			p.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
 		}, true},
+		"the pod may come back to the node": {three, func(p *corev1.PodSpec) {
+			p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}, false},
 		"the taint only asks":                          {[]corev1.Node{three[0], node("n4", "a", taint("dedicated", corev1.TaintEffectPreferNoSchedule))}, nil, true},
 		"the open one does not answer":                 {[]corev1.Node{three[0], node("n4", "a", taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule))}, nil, false},
 		"the pod asks for labels that no open one has": {three, func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{corev1.LabelTopologyZone: "a"} }, false},
 		"members must lie on different nodes":          {three, apart(stores), false},
 		"… and one is free":                            {append(three[:3:3], node("n4", "a")), apart(stores), true},
 		"… from others' pods":                          {three, apart(others), true},
+		"members have ports of their own":              {three, port(0, false), true},
+		"members have a port of their node":            {three, port(20160, false), false},
+		"members have the network of their node":       {three, port(0, true), false},
+		"… and one node is free":                       {append(three[:3:3], node("n4", "a")), port(0, true), true},
+		"the members fill the other nodes":             {full, asks(corev1.ResourceRequirements{Requests: memory("8Gi")}), false},
+		"… by their limits":                            {full, asks(corev1.ResourceRequirements{Limits: memory("8Gi")}), false},
+		"… and one is empty":                           {append(full[:3:3], node("n4", "a", large)), asks(corev1.ResourceRequirements{Requests: memory("8Gi")}), true},
+		"two fit on a node":                            {full, asks(corev1.ResourceRequirements{Requests: memory("7Gi")}), true},
 		"members must be spread over zones":            {three, evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), false},
 		"… and its zone has another node":              {append(three[:3:3], node("n4", "a")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},
 		"… and an empty zone has one":                  {append(three[:3:3], node("n4", "d")), evenly(corev1.LabelTopologyZone, corev1.DoNotSchedule), true},

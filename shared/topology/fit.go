@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Fit tells on which nodes pods of a template may start. How much room there is it does not know.
+// Fit tells on which nodes pods of a template may start. Of the room there it knows what fellows leave.
 type Fit struct {
 	template *corev1.PodTemplateSpec
 	affinity nodeaffinity.RequiredNodeAffinity
@@ -34,20 +34,91 @@ func (f Fit) Takes(node *corev1.Node) bool {
 	return !off
 }
 
+// ToleratesCordon reports whether the pods may start on a cordoned node as well, which is how the scheduler
+// takes a toleration of its taint.
+func (f Fit) ToleratesCordon() bool {
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	return scheduling.TolerationsTolerateTaint(logr.Discard(), f.template.Spec.Tolerations, &cordon, false)
+}
+
 // Fellow is a pod beside which others come to a node: by which labels affinities select it.
 type Fellow struct {
 	// Node is the name of its node, empty for none.
 	Node string
 	// Labels of the pod.
 	Labels map[string]string
+	// Ports of the node that the pod has.
+	Ports []int32
+	// Requests of the pod.
+	Requests corev1.ResourceList
+}
+
+// SumRequests adds up the processor time and memory that a pod of a template asks for. Where only a limit is
+// set, Kubernetes asks for as much.
+func SumRequests(template *corev1.PodTemplateSpec) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, c := range template.Spec.Containers {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			asked, said := c.Resources.Requests[name]
+			if !said {
+				asked = c.Resources.Limits[name]
+			}
+			total := out[name]
+			total.Add(asked)
+			out[name] = total
+		}
+	}
+	return out
+}
+
+// NodePorts lists the ports of its node that a pod of a template gets: in the network of the node all of its own.
+func NodePorts(template *corev1.PodTemplateSpec) []int32 {
+	var out []int32
+	for _, c := range template.Spec.Containers {
+		for _, p := range c.Ports {
+			switch {
+			case p.HostPort > 0:
+				out = append(out, p.HostPort)
+			case template.Spec.HostNetwork:
+				out = append(out, p.ContainerPort)
+			}
+		}
+	}
+	return out
 }
 
 // TakesBeside reports whether one of the open nodes takes a pod whose fellows are on some of all nodes.
 func (f Fit) TakesBeside(open, all []corev1.Node, fellows []Fellow) bool {
 	bounds := slices.Concat(f.boundsApart(all, fellows), f.boundsEven(all, fellows))
 	return slices.ContainsFunc(open, func(n corev1.Node) bool {
-		return f.Takes(&n) && !slices.ContainsFunc(bounds, func(b bound) bool { return b.excludes(&n) })
+		return f.Takes(&n) && f.hasPorts(&n, fellows) && f.hasRoom(&n, fellows) && !slices.ContainsFunc(bounds, func(b bound) bool { return b.excludes(&n) })
 	})
+}
+
+// hasPorts reports whether no fellow on a node has a port of the node that the pods want.
+func (f Fit) hasPorts(node *corev1.Node, fellows []Fellow) bool {
+	wanted := NodePorts(f.template)
+	return !slices.ContainsFunc(fellows, func(other Fellow) bool {
+		return other.Node == node.Name && slices.ContainsFunc(other.Ports, func(p int32) bool { return slices.Contains(wanted, p) })
+	})
+}
+
+// hasRoom reports whether a node has room for one of the pods beside its fellows, as far as these tell: what
+// else runs there is not known. A node that does not say how large it is has.
+func (f Fit) hasRoom(node *corev1.Node, fellows []Fellow) bool {
+	for name, wanted := range SumRequests(f.template) {
+		left, said := node.Status.Allocatable[name]
+		left.Sub(wanted)
+		for _, other := range fellows {
+			if other.Node == node.Name {
+				left.Sub(other.Requests[name])
+			}
+		}
+		if said && left.Sign() < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // bound is how many fellows there may be at most where one more pod comes to.

@@ -321,6 +321,11 @@ func TestRemediesAreSafe(t *testing.T) {
 		}}}
 		s.Volumes[0].Place = observation.Place{Bound: true, Nodes: []string{"n7"}}
 	}
+	inZone := func(s *observation.Snapshot) {
+		nowhere(s)
+		s.Pod.Status.Conditions[0].Message = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match PersistentVolume's node affinity"
+		s.Volumes[0].Place = observation.Place{NodeSelectors: []string{"topology.kubernetes.io/zone in (a)"}}
+	}
 	starts := func(configMap string) func(*observation.Snapshot) {
 		return func(s *observation.Snapshot) {
 			s.Pod.CreationTimestamp = metav1.NewTime(clock())
@@ -346,6 +351,7 @@ func TestRemediesAreSafe(t *testing.T) {
 		"a volume on a node that went away":     {[]func(*observation.Snapshot){nowhere, at(time.Minute), node(unreachable)}, "it does not answer: kubectl describe node n7", "delete"},
 		"a volume on one that stays away":       {[]func(*observation.Snapshot){nowhere, at(5 * time.Minute), node(unreachable)}, "kubectl delete node n7; then have the member replaced: kubectl -n ns delete instance basic-pd-0", ""},
 		"a volume on a node that works":         {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true})}, "let it take pods: kubectl describe node n7", "delete"},
+		"a volume of a zone without room":       {[]func(*observation.Snapshot){inZone, at(0)}, "its claim data-basic-pd-0 can be used only on nodes with topology.kubernetes.io/zone in (a): add such nodes", "other nodes"},
 		"the operators' own ConfigMap":          {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, "is being started on node n1", "create"},
 		"a volume that no node gets, perhaps":   {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, ", which takes long: a large image, or a volume that is still attached to another node? kubectl -n ns describe pod basic-pd-0", "create"},
 		"which is looked at after a while only": {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Minute)}, "is being started on node n1", "kubectl"},

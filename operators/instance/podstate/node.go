@@ -2,6 +2,7 @@ package podstate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,12 +105,16 @@ func waitForScheduling(s *observation.Snapshot, why string) step.Outcome {
 	pod := s.Pod
 	remedy := fmt.Sprintf("see kubectl -n %s describe pod %s; add nodes, or ask for less, or for other nodes, beside %s", pod.Namespace, pod.Name, observation.OriginOf(s).DescribeField("resources"))
 	at, after := observation.IndexPinnedVolume(s), planning.Deadline
+	zonal := slices.IndexFunc(s.Volumes, func(v observation.Volume) bool { return len(v.Place.NodeSelectors) > 0 })
 	switch {
 	case at >= 0 && len(s.Volumes[at].Place.Nodes) == 1:
 		remedy, after = fmt.Sprintf("its claim %s has its volume on node %s: %s", s.Volumes[at].Name, s.Volumes[at].Place.Nodes[0], describeNodeRemedy(s, s.Volumes[at].Place.Nodes[0])), planning.Recheck
 	case at >= 0:
 		remedy = fmt.Sprintf("its claim %s can be used on nodes %s only: make room there; if they are gone for good, have the member replaced: kubectl -n %s delete instance %s",
 			s.Volumes[at].Name, strings.Join(s.Volumes[at].Place.Nodes, ", "), pod.Namespace, pod.Name)
+	case zonal >= 0 && strings.Contains(strings.ToLower(why), "volume"):
+		remedy = fmt.Sprintf("its claim %s can be used only on nodes with %s: add such nodes, or make room there: kubectl -n %s describe pod %s",
+			s.Volumes[zonal].Name, strings.Join(s.Volumes[zonal].Place.NodeSelectors, " or "), pod.Namespace, pod.Name)
 	case strings.Contains(why, "untolerated taint"):
 		remedy = "fix what taints the node, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'; or add nodes, or set " + observation.OriginOf(s).DescribeField("tolerations")
 	}
