@@ -156,7 +156,15 @@ func peersAreIsolated(c storestate.State, stopped map[string]bool) verdict.Verdi
 		return verdict.Refuse("spec.restartTogether has been taken away")
 	}
 	if placement.LevelOf(labels, label) < 0 {
-		return verdict.Refusef("spec.restartTogether is %s, and PD's location-labels are %q: %s config set location-labels %s", label, strings.Join(labels, ","), order, strings.Join(append(slices.Clone(labels), label), ","))
+		all := label
+		if len(labels) > 0 { // PD compares them in their order
+			all = "LABEL,LABEL, with " + label + " where it belongs, from the largest to the smallest"
+		}
+		return verdict.Refusef("spec.restartTogether is %s, and PD's location-labels are %q: %s config set location-labels %s", label, strings.Join(labels, ","), order, all)
+	}
+	// PD gives a region that has a replica in every zone no other one beside these.
+	if may := enoughZones(c, labels, label, stopped); !may.IsAllowed() {
+		return may
 	}
 	if !isIsolated(c, labels, isolation) {
 		return verdict.Refusef("PD's isolation-level is %q, and regions may have several peers in the same %s: %s config set isolation-level %s", isolation, label, order, label)
@@ -229,7 +237,7 @@ func enoughZones(c storestate.State, labels []string, isolation string, stopped 
 		}
 	}
 	if n := replicaCount(c); len(found) < n {
-		return verdict.Refusef("stores are Up in %s, and PD keeps %d replicas of every region in as many: add stores elsewhere", storestate.FormatCount(len(found), isolation), n)
+		return verdict.Refusef("stores are Up in %s, and PD keeps %d replicas of every region, which need as many: add stores elsewhere", storestate.FormatCount(len(found), isolation), n)
 	}
 	return verdict.Allow()
 }
