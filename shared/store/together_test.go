@@ -187,6 +187,10 @@ func TestConditionsThatKeepAZoneFromBeingRestartedAtOnce(t *testing.T) {
 				s.PD.Stores[n].Labels["zone"] = fmt.Sprintf("z%d", min(n/2, 1))
 			}
 		}, "stores are Up in 2 zones, and PD keeps 3 replicas of every region, which need as many: add stores elsewhere"},
+		"no isolation level, and the spec of PD says so": {func(s *observation.Snapshot) {
+			s.PD.IsolationLevel = ""
+			s.PDGroup.Spec.Config = "[replication]\nisolation-level = \"\""
+		}, "in the same zone: set replication.isolation-level to zone in spec.config (kubectl -n ns edit pdgroup pd)"},
 		"a finer isolation level": {func(s *observation.Snapshot) { s.PD.IsolationLevel = "host" },
 			`PD's isolation-level is "host"`},
 		"a rule without it": {func(s *observation.Snapshot) { s.PD.Rules[0].IsolationLevel = "" },
