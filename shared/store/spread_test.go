@@ -90,7 +90,7 @@ func TestKV19AnUnevenSpreadOverZonesIsFound(t *testing.T) {
 			g.Spec.Rebalance = "rack"
 			s.PDGroup.Spec.Config = "[replication]\nlocation-labels = [\"zone\"]"
 		},
-			unknown: "from the largest to the smallest: set replication.location-labels to LABEL,LABEL in spec.config (kubectl -n ns edit pdgroup pd)"},
+			unknown: "from the largest to the smallest: set in spec.config (kubectl -n ns edit pdgroup pd) replication.location-labels to LABEL,LABEL"},
 		"no node has it": {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			s.SchedulableNodes = []corev1.Node{{}}
 		}, unknown: "kubectl get nodes -L topology.kubernetes.io/zone"},

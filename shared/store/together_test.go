@@ -190,7 +190,7 @@ func TestConditionsThatKeepAZoneFromBeingRestartedAtOnce(t *testing.T) {
 		"no isolation level, and the spec of PD says so": {func(s *observation.Snapshot) {
 			s.PD.IsolationLevel = ""
 			s.PDGroup.Spec.Config = "[replication]\nisolation-level = \"\""
-		}, "in the same zone: set replication.isolation-level to zone in spec.config (kubectl -n ns edit pdgroup pd)"},
+		}, "in the same zone: set in spec.config (kubectl -n ns edit pdgroup pd) replication.isolation-level to zone"},
 		"a finer isolation level": {func(s *observation.Snapshot) { s.PD.IsolationLevel = "host" },
 			`PD's isolation-level is "host"`},
 		"a rule without it": {func(s *observation.Snapshot) { s.PD.Rules[0].IsolationLevel = "" },

@@ -31,7 +31,7 @@ func PDCtl(g v1alpha1.Group) string {
 // there it is set back.
 func SetCommand(c State, key, value string) string {
 	if g := c.Snapshot.PDGroup; g != nil && strings.Contains(g.Spec.Config, key) {
-		return "set replication." + key + " to " + value + " in " + origin.OfGroup(g).DescribeField("config")
+		return "set in " + origin.OfGroup(g).DescribeField("config") + " replication." + key + " to " + value
 	}
 	return PDCtl(c.Group) + " config set " + key + " " + value
 }
