@@ -129,6 +129,15 @@ func (o Origin) Set(field string, value bool) string {
 	return o.Unset(field)
 }
 
+// KeepClaims tells what to do before a group, or an Instance of it, is deleted whose claims are still
+// needed; empty if they stay.
+func KeepClaims(g v1alpha1.Group) string {
+	if g.GetComponentSpec().PersistentVolumeClaimRetentionPolicy.WhenDeleted != v1alpha1.DeleteClaim {
+		return ""
+	}
+	return "set " + OfGroup(g).DescribeField("persistentVolumeClaimRetentionPolicy.whenDeleted") + " to Retain first, which keeps its claims, then "
+}
+
 // Edit returns the command by which it is edited, and what has to be done first.
 func (o Origin) Edit() string {
 	if o.scaled != nil {

@@ -38,7 +38,7 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 	field := origin.OfGroup(c.Group).SharedField("rebalance")
 	switch {
 	case level < 0:
-		out.Unknown = verdict.NewReasonf("%s is %s, and PD's location-labels %s: name one of these, or set location-labels to all labels, with %s where it belongs, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
+		out.Unknown = verdict.NewReasonf("%s is %s, and PD's location-labels %s: name one of these, or set location-labels to all labels, with %s where it belongs, from the largest to the smallest: %s", field, out.By, known, out.By, storestate.SetCommand(c, "location-labels", "LABEL,LABEL"))
 		return out
 	case c.Snapshot.SchedulableNodes == nil:
 		out.Unknown = verdict.NewReasonf("%s is %s, and the operators may not read nodes (they may when installed for all namespaces): remove the field, and add and remove stores yourself", field, out.By)

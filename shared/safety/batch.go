@@ -156,10 +156,18 @@ func peersAreIsolated(c storestate.State, stopped map[string]bool) verdict.Verdi
 		return verdict.Refuse("spec.restartTogether has been taken away")
 	}
 	if placement.LevelOf(labels, label) < 0 {
-		return verdict.Refusef("spec.restartTogether is %s, and PD's location-labels are %q: %s config set location-labels %s", label, strings.Join(labels, ","), order, strings.Join(append(slices.Clone(labels), label), ","))
+		all := label
+		if len(labels) > 0 { // PD compares them in their order
+			all = "LABEL,LABEL, with " + label + " where it belongs, from the largest to the smallest"
+		}
+		return verdict.Refusef("spec.restartTogether is %s, and PD's location-labels are %q: %s", label, strings.Join(labels, ","), storestate.SetCommand(c, "location-labels", all))
+	}
+	// PD gives a region that has a replica in every zone no other one beside these.
+	if may := enoughZones(c, labels, label, stopped); !may.IsAllowed() {
+		return may
 	}
 	if !isIsolated(c, labels, isolation) {
-		return verdict.Refusef("PD's isolation-level is %q, and regions may have several peers in the same %s: %s config set isolation-level %s", isolation, label, order, label)
+		return verdict.Refusef("PD's isolation-level is %q, and regions may have several peers in the same %s: %s", isolation, label, storestate.SetCommand(c, "isolation-level", label))
 	}
 	if v.PlacementRules {
 		rule, reason := onlyVoterRule(c)
@@ -173,7 +181,7 @@ func peersAreIsolated(c storestate.State, stopped map[string]bool) verdict.Verdi
 		}
 	}
 	if n := replicaCount(c); n < observation.MinVoters {
-		return verdict.Refusef("PD keeps %d replicas of every region, which cannot do without one: %s config set max-replicas 3", n, order)
+		return verdict.Refusef("PD keeps %d replicas of every region, which cannot do without one: %s", n, storestate.SetCommand(c, "max-replicas", "3"))
 	}
 	return enoughZones(c, labels, isolation, stopped)
 }
@@ -229,7 +237,7 @@ func enoughZones(c storestate.State, labels []string, isolation string, stopped 
 		}
 	}
 	if n := replicaCount(c); len(found) < n {
-		return verdict.Refusef("stores are Up in %s, and PD keeps %d replicas of every region in as many: add stores elsewhere", storestate.FormatCount(len(found), isolation), n)
+		return verdict.Refusef("stores are Up in %s, and PD keeps %d replicas of every region, which need as many: add stores elsewhere", storestate.FormatCount(len(found), isolation), n)
 	}
 	return verdict.Allow()
 }

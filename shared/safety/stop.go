@@ -98,6 +98,8 @@ func storeWorks(c storestate.State, other pd.Store, than member.PodState, inform
 		return verdict.Refusef("store %s (%s) is %s, for %s", other.ID, name, other.State, suspended)
 	case other.State == pd.StateOffline:
 		return verdict.Refusef("store %s (%s) is being removed and still holds regions", other.ID, name)
+	case other.State == pd.StateDown && c.Snapshot.PD.MajorityLost:
+		return verdict.Refusef("store %s (%s) is Down, and regions have lost their majority: bring it back: kubectl -n %s describe instance %s", other.ID, name, c.Group.GetNamespace(), name)
 	case other.State == pd.StateDown:
 		return verdict.Refusef("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s annotate instance %s %s=", other.ID, name, c.Group.GetNamespace(), name, v1alpha1.AnnotationReplace)
 	}
@@ -141,6 +143,9 @@ func StallIfOverdue(c storestate.State, d *component.Disruption, o step.Outcome)
 	hold, now := c.Snapshot.Hold, c.Snapshot.Now
 	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != member.Restart || !storestate.PDKnown(c).IsAllowed() {
 		return o
+	}
+	if !noneIsForceRemoved(c).IsAllowed() {
+		return o // a restart would end what PD does
 	}
 	others := OthersWork(c, d.Instance)
 	regions := hold.OlderThan(now, unsafeTimeout)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -50,7 +51,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 			hot := namedGroup("hot")
 			hot.Spec.Suspended = true
 			s.Groups = append(s.Groups, hot)
-		}, "3 of 3 stores are Up; store 90 (hot-0) does not run and its Instance is gone, which TiKVGroup hot creates again when it is resumed: to resume it, set its spec.suspended to false"},
+		}, "3 of 3 stores are Up; store 90 (hot-0) does not run and its Instance is gone, which TiKVGroup hot creates again when it is resumed: to resume it, set spec.suspended to false: kubectl -n ns edit tikvgroup hot"},
 		"its group is about to be gone": {[]pd.Store{hot("0", pd.StateDown)}, func(s *observation.Snapshot) {
 			hot := namedGroup("hot")
 			hot.DeletionTimestamp = &metav1.Time{}
@@ -227,10 +228,13 @@ func TestASuspendedGroupThatOthersWaitForIsNamed(t *testing.T) {
 	asleep.Name, asleep.Spec.Group.Name = "cold-0", "cold"
 	s.Siblings, s.Groups = []*v1alpha1.Instance{asleep}, []v1alpha1.Group{g, cold}
 	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "cold-0.cold-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 30})
-	const says = "TiKVGroup cold is suspended: to resume it, set its spec.suspended to false"
+	const says = "TiKVGroup cold is suspended: to resume it, set spec.suspended to false: kubectl -n ns edit tikvgroup cold"
 	assert.Equal(t, "store 9 (cold-0) is Disconnected, for "+says, tikv(g, s).OthersWork(s.Instances[0]).Reason())
 	assert.Contains(t, tikv(g, s).CanDoWithout(s.Instances[0]).Reason(), "2 TiKV stores would stay Up")
 	assert.Contains(t, tikv(g, s).CanDoWithout(s.Instances[0]).Reason(), says)
+	// A group that a TidbCluster has made is set back.
+	cold.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.KindTidbCluster, Name: "basic", Controller: ptr.To(true)}}
+	assert.Contains(t, tikv(g, s).OthersWork(s.Instances[0]).Reason(), "to false: kubectl -n ns edit tidbcluster basic")
 	cold.Spec.Suspended = false
 	assert.Equal(t, "store 9 (cold-0) is Disconnected", tikv(g, s).OthersWork(s.Instances[0]).Reason())
 	assert.NotContains(t, tikv(g, s).CanDoWithout(s.Instances[0]).Reason(), "suspended")

@@ -99,11 +99,14 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 		change func(*observation.Snapshot)
 		says   string
 	}{
-		"all work":                       {func(*observation.Snapshot) {}, ""},
-		"PD does not answer":             {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }, "PD is asleep"},
-		"another cluster's PD answers":   {func(s *observation.Snapshot) { s.PD.ClusterID = "2" }, "cluster ID 2"},
-		"PD has no leader":               {func(s *observation.Snapshot) { s.PD.Leader = "" }, "no quorum"},
-		"another store is Down":          {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateDown }, "store 2 (kv-1) is Down: bring it back, or replace it: kubectl -n ns annotate instance kv-1 groups.tidb.dev/replace="},
+		"all work":                     {func(*observation.Snapshot) {}, ""},
+		"PD does not answer":           {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }, "PD is asleep"},
+		"another cluster's PD answers": {func(s *observation.Snapshot) { s.PD.ClusterID = "2" }, "cluster ID 2"},
+		"PD has no leader":             {func(s *observation.Snapshot) { s.PD.Leader = "" }, "no quorum"},
+		"another store is Down":        {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateDown }, "store 2 (kv-1) is Down: bring it back, or replace it: kubectl -n ns annotate instance kv-1 groups.tidb.dev/replace="},
+		"another store is Down and regions have lost their majority": {func(s *observation.Snapshot) {
+			s.PD.MajorityLost, s.PD.Stores[1].State = true, pd.StateDown
+		}, "store 2 (kv-1) is Down, and regions have lost their majority: bring it back: kubectl -n ns describe instance kv-1"},
 		"another store is Disconnected":  {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateDisconnected }, "store 2 (kv-1) is Disconnected"},
 		"another store is being removed": {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateOffline }, "store 2 (kv-1) is being removed"},
 		"another group's store is Down": {func(s *observation.Snapshot) {

@@ -86,6 +86,11 @@ func TestKV19AnUnevenSpreadOverZonesIsFound(t *testing.T) {
 			g.Spec.Rebalance = "rack"
 		},
 			unknown: "spec.rebalance is rack, and PD's location-labels are zone: name one of these, or set location-labels to all labels, with rack where it belongs, from the largest to the smallest: kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels"},
+		"PD knows no such label, and its spec says which": {zones: []string{"a", "a", "a"}, change: func(g *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
+			g.Spec.Rebalance = "rack"
+			s.PDGroup.Spec.Config = "[replication]\nlocation-labels = [\"zone\"]"
+		},
+			unknown: "from the largest to the smallest: set in spec.config (kubectl -n ns edit pdgroup pd) replication.location-labels to LABEL,LABEL"},
 		"no node has it": {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			s.SchedulableNodes = []corev1.Node{{}}
 		}, unknown: "kubectl get nodes -L topology.kubernetes.io/zone"},

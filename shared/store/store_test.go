@@ -104,6 +104,19 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 	}
 }
 
+// The Instance goes to come back with its claims: they must stay.
+func TestWhoGoesOnWithAnotherStoreIsToldToKeepItsClaims(t *testing.T) {
+	g := kv(2)
+	mismatch := func() string {
+		return storestate.Matches(g, snapshot([]*v1alpha1.Instance{storeInstance(0, "4")}, at(0, "9", "Up")), v1alpha1.PortTiKV)[0].Own.Reason()
+	}
+	assert.Contains(t, mismatch(), "restore its claims, or delete the Instance (kubectl -n ns delete instance kv-0) to go on with store 9")
+	g.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = v1alpha1.DeleteClaim
+	assert.Contains(t, mismatch(), "restore its claims, or set spec.persistentVolumeClaimRetentionPolicy.whenDeleted (kubectl -n ns edit tikvgroup kv) to Retain first, which keeps its claims, then delete the Instance")
+	g.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.KindTidbCluster, Name: "basic", Controller: ptr.To(true)}}
+	assert.Contains(t, mismatch(), "(kubectl -n ns edit tidbcluster basic) to Retain first")
+}
+
 func TestTheAddressOfAStoreEndsWithTheClusterDomain(t *testing.T) {
 	g := kv(1)
 	g.Spec.ClusterDomain = "cluster.local"

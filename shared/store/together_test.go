@@ -177,9 +177,20 @@ func TestConditionsThatKeepAZoneFromBeingRestartedAtOnce(t *testing.T) {
 		says   string
 	}{
 		"no such location label": {func(s *observation.Snapshot) { s.PD.LocationLabels = []string{"host"} },
-			`PD's location-labels are "host": kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels host,zone`},
+			`PD's location-labels are "host": kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels LABEL,LABEL, with zone where it belongs, from the largest to the smallest`},
+		"no location label at all": {func(s *observation.Snapshot) { s.PD.LocationLabels = nil }, `config set location-labels zone`},
 		"no isolation level": {func(s *observation.Snapshot) { s.PD.IsolationLevel = "" },
 			`PD's isolation-level is "", and regions may have several peers in the same zone: kubectl -n ns exec svc/pd -- /pd-ctl config set isolation-level zone`},
+		"no isolation level, and fewer zones than replicas, which PD would then leave out": {func(s *observation.Snapshot) {
+			s.PD.IsolationLevel = ""
+			for n := range s.PD.Stores {
+				s.PD.Stores[n].Labels["zone"] = fmt.Sprintf("z%d", min(n/2, 1))
+			}
+		}, "stores are Up in 2 zones, and PD keeps 3 replicas of every region, which need as many: add stores elsewhere"},
+		"no isolation level, and the spec of PD says so": {func(s *observation.Snapshot) {
+			s.PD.IsolationLevel = ""
+			s.PDGroup.Spec.Config = "[replication]\nisolation-level = \"\""
+		}, "in the same zone: set in spec.config (kubectl -n ns edit pdgroup pd) replication.isolation-level to zone"},
 		"a finer isolation level": {func(s *observation.Snapshot) { s.PD.IsolationLevel = "host" },
 			`PD's isolation-level is "host"`},
 		"a rule without it": {func(s *observation.Snapshot) { s.PD.Rules[0].IsolationLevel = "" },
@@ -197,7 +208,7 @@ func TestConditionsThatKeepAZoneFromBeingRestartedAtOnce(t *testing.T) {
 		"two replicas": {func(s *observation.Snapshot) { s.PD.Rules[0].Count = 2 },
 			"PD keeps 2 replicas of every region, which cannot do without one: kubectl -n ns exec svc/pd -- /pd-ctl config set max-replicas 3"},
 		"more replicas than zones": {func(s *observation.Snapshot) { s.PD.Rules[0].Count = 5 },
-			"stores are Up in 3 zones, and PD keeps 5 replicas of every region in as many: add stores elsewhere"},
+			"stores are Up in 3 zones, and PD keeps 5 replicas of every region, which need as many: add stores elsewhere"},
 		"a zone without a store that is Up": {func(s *observation.Snapshot) { s.PD.Stores[4].State, s.PD.Stores[5].State = pd.StateDown, pd.StateDown },
 			"stores are Up in 2 zones"},
 		"a store without the label": {func(s *observation.Snapshot) { s.PD.Stores[3].Labels = nil },

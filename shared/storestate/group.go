@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -44,7 +45,7 @@ func DescribeSuspension(c State, store pd.Store) string {
 	}
 	for _, g := range c.Snapshot.Groups {
 		if g.GroupKind() == c.Group.GroupKind() && g.GetName() == i.Spec.Group.Name && g.GetComponentSpec().Suspended {
-			return fmt.Sprintf("%s %s is suspended: to resume it, set its spec.suspended to false", g.GroupKind(), g.GetName())
+			return fmt.Sprintf("%s %s is suspended: to resume it, %s", g.GroupKind(), g.GetName(), origin.OfGroup(g).Unset("suspended"))
 		}
 	}
 	return ""
@@ -142,7 +143,7 @@ func describeMissingInstance(s observation.Snapshot, store pd.Store) string {
 		switch {
 		case name != GroupNameOf(store) || !alike || g.GetDeletionTimestamp() != nil:
 		case g.GetComponentSpec().Suspended:
-			return fmt.Sprintf("its Instance is gone, which %s %s creates again when it is resumed: to resume it, set its spec.suspended to false", kind, name)
+			return fmt.Sprintf("its Instance is gone, which %s %s creates again when it is resumed: to resume it, %s", kind, name, origin.OfGroup(g).Unset("suspended"))
 		default:
 			return fmt.Sprintf("its Instance is gone, which %s %s creates again: kubectl -n %s describe %s %s", kind, name, g.GetNamespace(), strings.ToLower(kind), name)
 		}

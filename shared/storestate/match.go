@@ -12,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
@@ -86,8 +87,8 @@ func (m *Match) adopt(here []pd.Store, owner map[string]string) {
 func (m *Match) verify(g v1alpha1.Group, view pd.View, here []pd.Store, port int32) {
 	for _, other := range notLeaving(here) {
 		if other.ID != m.Recorded {
-			m.Own = verdict.Refusef("Instance %s is store %s, but at its address PD lists store %s: its data was lost or replaced; restore its claims, or delete the Instance (kubectl -n %s delete instance %s) to go on with store %s",
-				m.Instance.Name, m.Recorded, other.ID, m.Instance.Namespace, m.Instance.Name, other.ID)
+			m.Own = verdict.Refusef("Instance %s is store %s, but at its address PD lists store %s: its data was lost or replaced; restore its claims, or %sdelete the Instance (kubectl -n %s delete instance %s) to go on with store %s",
+				m.Instance.Name, m.Recorded, other.ID, origin.KeepClaims(g), m.Instance.Namespace, m.Instance.Name, other.ID)
 			return
 		}
 	}

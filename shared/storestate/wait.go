@@ -9,6 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -24,6 +25,15 @@ func PDCtl(g v1alpha1.Group) string {
 	files := workload.FilesIn(workload.TLSDirOf(v1alpha1.ComponentPD))
 	host := names.ServiceHost(g.PDGroupName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)
 	return fmt.Sprintf("%s -u %s://%s:%d --cacert %s --cert %s --key %s", plain, v1alpha1.SpecScheme(g), host, v1alpha1.PortPDClient, files.CA, files.Cert, files.Key)
+}
+
+// SetCommand tells to give PD a setting of its replication: in the spec of its group where that has it, for
+// there it is set back.
+func SetCommand(c State, key, value string) string {
+	if g := c.Snapshot.PDGroup; g != nil && strings.Contains(g.Spec.Config, key) {
+		return "set in " + origin.OfGroup(g).DescribeField("config") + " replication." + key + " to " + value
+	}
+	return PDCtl(c.Group) + " config set " + key + " " + value
 }
 
 // LookSoon is how soon PD is looked at again for something that no watch reports.

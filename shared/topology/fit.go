@@ -107,7 +107,8 @@ func (f Fit) hasPorts(node *corev1.Node, fellows []Fellow) bool {
 // else runs there is not known. A node that does not say how large it is has.
 func (f Fit) hasRoom(node *corev1.Node, fellows []Fellow) bool {
 	for name, wanted := range SumRequests(f.template) {
-		left, said := node.Status.Allocatable[name]
+		allocatable, said := node.Status.Allocatable[name]
+		left := allocatable.DeepCopy() // of a large number a copy shares the digits
 		left.Sub(wanted)
 		for _, other := range fellows {
 			if other.Node == node.Name {

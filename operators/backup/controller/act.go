@@ -177,7 +177,11 @@ func (r *schedules) make(ctx context.Context, s *v1alpha1.BackupSchedule, b *v1a
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Backup %s: %w", b.Name, err))
 		}
 		if !schedule.IsOwn(s, there) {
-			o := step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Backup %s exists and was not made by this BackupSchedule: rename the schedule, or delete the Backup: kubectl -n %s delete backup %s", b.Name, b.Namespace, b.Name))
+			files := ""
+			if there.Spec.CleanupPolicy == v1alpha1.CleanupDelete {
+				files = " with its files"
+			}
+			o := step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Backup %s exists and was not made by this BackupSchedule: rename the schedule, or delete the Backup%s: kubectl -n %s delete backup %s", b.Name, files, b.Namespace, b.Name))
 			o.After = retry
 			return o
 		}

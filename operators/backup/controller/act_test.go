@@ -87,6 +87,24 @@ func TestBR02RetentionDeletesWhatTheAPIServerStillHasSo(t *testing.T) {
 	}
 }
 
+// A schedule that is made again after its deletion finds the Backups of the one before.
+func TestWhoIsToDeleteABackupIsToldOfItsFiles(t *testing.T) {
+	scheme, err := operator.NewScheme()
+	require.NoError(t, err)
+	s := &v1alpha1.BackupSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", UID: "of-s"}}
+	for policy, says := range map[v1alpha1.CleanupPolicy]string{
+		v1alpha1.CleanupRetain: "or delete the Backup: kubectl -n n delete backup b",
+		v1alpha1.CleanupDelete: "or delete the Backup with its files: kubectl -n n delete backup b",
+	} {
+		b := &v1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"}}
+		there := b.DeepCopy()
+		there.Spec.CleanupPolicy = policy
+		store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).Build()
+		r := &schedules{Env: operator.Env{Client: store, Live: store, Recorder: events.NewFakeRecorder(1)}}
+		assert.Contains(t, r.make(t.Context(), s, b).Message, says)
+	}
+}
+
 // A TiDBGroup becomes Ready, and what waited for it begins at once, each before its cache shows the
 // other: BR refuses one of the two, and a Restore that BR refused is not tried again.
 func TestBR04WhatExcludesOneAnotherIsLookedForAtTheAPIServer(t *testing.T) {

@@ -102,12 +102,7 @@ func (r *reconciler) patchClaim(ctx context.Context, s *observation.Snapshot, c 
 	changed := c.Claim.DeepCopy()
 	at := slices.IndexFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim != nil && v.Claim.UID == c.Claim.UID }) // another patch may have renewed it
 	if err := r.patch(ctx, changed, c.Body); err != nil {
-		o := refusal.FromClaimError(s, c.Claim, fmt.Errorf("change claim %s: %w", c.Claim.Name, err))
-		if o.Reason == v1alpha1.ReasonLimitRangeExceeded && c.Body["spec"] == nil {
-			// LimitRanger judges the size at every change, whatever is changed.
-			o.Message = fmt.Sprintf("a LimitRange prevents every change of claim %s, which needs one (%s): raise the LimitRange's maximum: kubectl -n %s get limitrange; or delete the claim, if its data is not needed: kubectl -n %s delete pvc %s",
-				c.Claim.Name, c.Why, c.Claim.Namespace, c.Claim.Namespace, c.Claim.Name)
-		}
+		o := refusal.FromChangeError(s, c, err)
 		if at >= 0 {
 			s.Volumes[at].Refused = o.Reason
 		}

@@ -110,7 +110,7 @@ func waitForScheduling(s *observation.Snapshot, why string) step.Outcome {
 	case at >= 0 && len(s.Volumes[at].Place.Nodes) == 1:
 		remedy, after = fmt.Sprintf("its claim %s has its volume on node %s: %s", s.Volumes[at].Name, s.Volumes[at].Place.Nodes[0], describeNodeRemedy(s, s.Volumes[at].Place.Nodes[0])), planning.Recheck
 	case at >= 0:
-		remedy = fmt.Sprintf("its claim %s can be used on nodes %s only: make room there; if they are gone for good, have the member replaced: kubectl -n %s delete instance %s",
+		remedy = fmt.Sprintf("its claim %s can be used on nodes %s only: make room there; if all are gone for good, delete those that are left (kubectl get nodes), then have the member replaced: kubectl -n %s delete instance %s",
 			s.Volumes[at].Name, strings.Join(s.Volumes[at].Place.Nodes, ", "), pod.Namespace, pod.Name)
 	case zonal >= 0 && strings.Contains(strings.ToLower(why), "volume"):
 		remedy = fmt.Sprintf("its claim %s can be used only on nodes with %s: add such nodes, or make room there: kubectl -n %s describe pod %s",

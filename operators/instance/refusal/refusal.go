@@ -116,6 +116,21 @@ func FromClaimError(s *observation.Snapshot, c *corev1.PersistentVolumeClaim, er
 	return FromWriteError(s, v1alpha1.ReasonClaimRejected, err)
 }
 
+// FromChangeError turns the API server's answer to a change of a claim into an outcome. LimitRanger judges
+// the size at every change, whatever is changed.
+func FromChangeError(s *observation.Snapshot, c planning.ClaimPatch, err error) step.Outcome {
+	o := FromClaimError(s, c.Claim, fmt.Errorf("change claim %s: %w", c.Claim.Name, err))
+	if o.Reason != v1alpha1.ReasonLimitRangeExceeded || c.Body["spec"] != nil {
+		return o
+	}
+	o.Message = fmt.Sprintf("a LimitRange prevents every change of claim %s, which needs one (%s): raise the LimitRange's maximum: kubectl -n %s get limitrange", c.Claim.Name, c.Why, c.Claim.Namespace)
+	if s.Instance.DeletionTimestamp == nil {
+		return o // a pod may run on it
+	}
+	o.Message += fmt.Sprintf("; or delete the claim, if its data is not needed: kubectl -n %s delete pvc %s", c.Claim.Namespace, c.Claim.Name)
+	return o
+}
+
 // OverQuota waits for a ResourceQuota to have room for a pod: a user makes it, or
 // another pod that ends. How much of it is used is left out, others change that.
 func OverQuota(s *observation.Snapshot, pod *corev1.Pod, q *storage.Quota) step.Outcome {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
 )
 
 // P11: what is refused names the field of the group that a user has to correct.
@@ -36,6 +37,22 @@ func TestARefusalNamesTheFieldThatItComesFrom(t *testing.T) {
 		o := FromWriteError(&observation.Snapshot{Instance: i, Template: &corev1.PodTemplateSpec{}}, v1alpha1.ReasonPodRejected, err)
 		assert.Contains(t, o.Message, "such as "+want+" ", at.String())
 	}
+}
+
+// Of a member that stays only labels may differ, and its data is needed.
+func TestOnlyTheClaimOfAMemberThatHasLeftIsToBeDeletedForALimitRange(t *testing.T) {
+	err := apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data-basic-tikv-0", errors.New("maximum storage usage per PersistentVolumeClaim is 500Mi, but request is 1Gi"))
+	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv-0", Namespace: "db"}}
+	i.Spec.Group = v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv"}
+	change := planning.ClaimPatch{Why: "its set of labels differs from the spec", Claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-basic-tikv-0", Namespace: "db"}}}
+	const raise = "a LimitRange prevents every change of claim data-basic-tikv-0, which needs one (its set of labels differs from the spec): raise the LimitRange's maximum: kubectl -n db get limitrange"
+	o := FromChangeError(&observation.Snapshot{Instance: i}, change, err)
+	assert.Equal(t, raise, o.Message)
+	assert.Equal(t, v1alpha1.ReasonLimitRangeExceeded, o.Reason)
+	i.DeletionTimestamp = &metav1.Time{}
+	assert.Equal(t, raise+"; or delete the claim, if its data is not needed: kubectl -n db delete pvc data-basic-tikv-0", FromChangeError(&observation.Snapshot{Instance: i}, change, err).Message)
+	change.Body = map[string]any{"spec": map[string]any{}}
+	assert.Contains(t, FromChangeError(&observation.Snapshot{Instance: i}, change, err).Message, "or set storage back in")
 }
 
 // P11: Kubernetes answers the same if the StorageClass does not allow that claims grow and if there is

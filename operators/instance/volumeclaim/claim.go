@@ -35,7 +35,7 @@ func Obstacle(s *observation.Snapshot, v observation.Volume) step.Outcome {
 	case v.Claim != nil && v.Claim.DeletionTimestamp != nil:
 		return planning.Wait("claim", v1alpha1.ReasonClaimTerminating, "claim %s is being deleted and goes away when its pod does: replace the member with its data: kubectl delete instance %s -n %s", v.Name, s.Instance.Name, namespace)
 	case lost:
-		o := planning.Stall(v1alpha1.ReasonClaimLost, "claim %s with the data of the member is gone: the operator of %s %s must replace the member; by hand: kubectl delete instance %s -n %s",
+		o := planning.Stall(v1alpha1.ReasonClaimLost, "claim %s with the data of the member is gone: if %s %s does not replace the member by itself, restore the claim, or give its data up, and then: kubectl delete instance %s -n %s",
 			v.Name, s.Instance.Spec.Group.Kind, s.Instance.Spec.Group.Name, s.Instance.Name, namespace)
 		o.After = planning.ReturnRecheck
 		return o

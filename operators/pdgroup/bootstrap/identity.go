@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/verdict"
@@ -60,6 +61,6 @@ func CheckVanished(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	case left >= pd.Majority(len(g.Status.InitialMembers)):
 		return step.Wait("PD", recheckPeriod, v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instance %s is gone and may have bootstrapped the cluster with the others: waiting for PD to report its cluster ID", strings.Join(lost, ", ")))
 	}
-	return step.Stall(v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instances %s were lost before PD's cluster ID was known; starting them again could bootstrap a second cluster: delete the PDGroup and create it again, "+
-		"it uses the claims that are left: kubectl -n %s delete pdgroup %s", strings.Join(lost, ", "), g.Namespace, g.Name))
+	return step.Stall(v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instances %s were lost before PD's cluster ID was known; starting them again could bootstrap a second cluster: %sdelete the PDGroup and create it again, "+
+		"it uses the claims that are left: kubectl -n %s delete pdgroup %s", strings.Join(lost, ", "), origin.KeepClaims(g), g.Namespace, g.Name))
 }

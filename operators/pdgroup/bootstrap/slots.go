@@ -285,8 +285,8 @@ func describeRemedy(g *v1alpha1.PDGroup, s observation.Snapshot, running []strin
 	if crash || len(absent) == 0 && !interrupted {
 		return say
 	}
-	return say + fmt.Sprintf("; for an empty cluster, if none of these claims was restored, as from a snapshot: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
-		g.Namespace, g.Name, g.Namespace, strings.Join(claimNames(g, running), " "))
+	return say + fmt.Sprintf("; for an empty cluster, if none of these claims was restored, as from a snapshot: kubectl -n %s delete pvc %s --wait=false, then kubectl -n %s delete pdgroup %s, and create it again, if no TidbCluster does",
+		g.Namespace, strings.Join(claimNames(g, running), " "), g.Namespace, g.Name)
 }
 
 // missingClaims returns the claims that may be restored.

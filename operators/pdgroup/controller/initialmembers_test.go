@@ -323,7 +323,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 		"and says then what is missing": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
-		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-1, data-basic-pd-2", "kubectl -n ns delete pvc data-basic-pd-0"}, ""},
+		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-1, data-basic-pd-2", "kubectl -n ns delete pvc data-basic-pd-0 --wait=false, then kubectl -n ns delete pdgroup basic-pd, and create it again, if no TidbCluster does"}, ""},
 		"says what keeps its members from a quorum, and not to delete their data": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
@@ -408,6 +408,22 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			reported(t, g, s, clock())
 		})
 	}
+}
+
+// What a deleted PDGroup leaves is used only if it leaves it.
+func TestWhoIsToDeleteThePDGroupForItsClaimsIsToldToKeepThem(t *testing.T) {
+	g := stored()
+	for slot := range int32(3) {
+		g.Status.InitialMembers = append(g.Status.InitialMembers, v1alpha1.PDInitialMember{Name: names.Instance(g.Name, slot), UID: "gone"})
+	}
+	s := unborn(none, none, none)
+	makes(&s, mustPlan(t, stored(), s), func(n int) (bool, bool) { return n == 0, true })
+	assert.Contains(t, mustPlan(t, g, s).Outcome.Message, "a second cluster: delete the PDGroup and create it again")
+	g.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = v1alpha1.DeleteClaim
+	p := mustPlan(t, g, s)
+	assert.Contains(t, p.Outcome.Message, "a second cluster: set spec.persistentVolumeClaimRetentionPolicy.whenDeleted (kubectl -n ns edit pdgroup basic-pd) to Retain first, which keeps its claims, then delete the PDGroup")
+	require.Len(t, p.Instances, 1, "which takes effect meanwhile")
+	assert.Equal(t, v1alpha1.DeleteClaim, p.Instances[0].Desired.Spec.ClaimRetention.WhenDeleted)
 }
 
 // P5: a group that is created again under its name never takes the ID of the cluster that was

@@ -227,10 +227,15 @@ func wasMadeFor(o metav1.Object, pd *v1alpha1.PDGroup) bool {
 	return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && o.GetLabels()[v1alpha1.LabelCluster] == pd.Name
 }
 
-// describeTakenName says that an object of another owner has a name that is needed.
+// describeTakenName says that an object of another owner has a name that is needed. Members that run with
+// a user's Secret would not trust one that another CA has signed.
 func describeTakenName(kind, name string, pd *v1alpha1.PDGroup) string {
-	return fmt.Sprintf("%s %s was not made for spec.tls of PDGroup %s, and is left alone: delete it: kubectl -n %s delete %s %s",
-		kind, name, pd.Name, pd.Namespace, strings.ToLower(kind), name)
+	when := ""
+	if kind == "Secret" {
+		when = ", if no pod runs with it or the CA is the same (docs/tasks/tls.md)"
+	}
+	return fmt.Sprintf("%s %s was not made for spec.tls of PDGroup %s, and is left alone: delete it%s: kubectl -n %s delete %s %s",
+		kind, name, pd.Name, when, pd.Namespace, strings.ToLower(kind), name)
 }
 
 // longestMessage bounds a message of another controller.

@@ -165,7 +165,7 @@ func TestSEC01SecretsThatTheClusterDidNotMakeAreLeftAlone(t *testing.T) {
 	p := MakePlan(pd, o, now)
 	assert.Len(t, p.Secrets, 2)
 	assert.Equal(t, step.KindStall, p.Outcome.Kind)
-	assert.Contains(t, p.Outcome.Message, "Secret basic-tikv-cluster-secret was not made for spec.tls of PDGroup basic-pd, and is left alone: delete it: kubectl -n shop delete secret basic-tikv-cluster-secret, or name it in secretName")
+	assert.Contains(t, p.Outcome.Message, "Secret basic-tikv-cluster-secret was not made for spec.tls of PDGroup basic-pd, and is left alone: delete it, if no pod runs with it or the CA is the same (docs/tasks/tls.md): kubectl -n shop delete secret basic-tikv-cluster-secret, or name it in secretName")
 
 	pd, o = certified(t)
 	delete(o.Secrets, caSecret)
@@ -327,7 +327,7 @@ func TestSEC01TheReasonWhyAnIssuerHasNotSignedIsReported(t *testing.T) {
 			o.Certificates[memberSecret] = made(pd, *o, 0)
 			o.Certificates[memberSecret].Object.SetLabels(nil)
 		}, "Certificate basic-pd-cluster-secret was not made for spec.tls of PDGroup basic-pd, and is left alone: delete it: kubectl -n shop delete certificate basic-pd-cluster-secret", true},
-		"a user's Secret": {func(_ *v1alpha1.PDGroup, o *Observed) { o.Secrets[memberSecret] = &corev1.Secret{} }, "Secret basic-pd-cluster-secret was not made for spec.tls", true},
+		"a user's Secret": {func(_ *v1alpha1.PDGroup, o *Observed) { o.Secrets[memberSecret] = &corev1.Secret{} }, "Secret basic-pd-cluster-secret was not made for spec.tls of PDGroup basic-pd, and is left alone: delete it, if no pod runs with it or the CA is the same (docs/tasks/tls.md): kubectl", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pd, o := world(issuer())

@@ -119,6 +119,9 @@ func (v Voters) Allows(d component.Disruption) verdict.Verdict {
 		return verdict.Refusef("without it, %d of %d members would be healthy, counting the one that is joining", healthy, voting+joining)
 	case voting == 2 && d.Verb == member.Remove && d.Instance.DeletionTimestamp != nil:
 		return verdict.Refusef("%d of the 2 members that would stay are healthy, and a majority needs both: repair the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
+	case voting == 2 && v.g.GetReplicas() > 2:
+		return verdict.Refusef("2 members need both for a majority, and %s is %d: another one has to join first: kubectl -n %s get instances -l %s=%s",
+			origin.OfGroup(v.g).Field("replicas"), v.g.GetReplicas(), v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
 	case voting == 2:
 		return verdict.Refuse("2 members need both for a majority: scale to 3 meanwhile: " + origin.OfGroup(v.g).Scale(3))
 	default:

@@ -90,7 +90,7 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 		why  string
 	}{
 		"one of three restarts":                          {seen(3), member.Restart, 2, ""},
-		"one of two does not":                            {seen(2), member.Restart, 1, "2 members need both for a majority: scale to 3"},
+		"one of two does not":                            {seen(2), member.Restart, 1, "2 members need both for a majority, and spec.replicas is 3: another one has to join first: kubectl -n db get instances -l groups.tidb.dev/group=basic-pd"},
 		"the only one does, for none could lead":         {seen(1), member.Restart, 0, ""},
 		"the only one does not beside one that joins":    {joining(seen(1)), member.Restart, 0, "another member is joining"},
 		"a healthy one does not beside one that is not":  {seen(3, 1), member.Restart, 2, "1 of 3 members would be healthy without it, and 2 are a majority"},
@@ -116,6 +116,17 @@ func TestPD08AMajorityIsHealthyWithoutTheMember(t *testing.T) {
 			assert.Contains(t, may.Reason(), c.why)
 		})
 	}
+}
+
+// Who has asked for more members already is not told to scale.
+func TestPD08OneOfTwoMembersWaitsForAThird(t *testing.T) {
+	g, s := group(), seen(2)
+	g.Spec.Replicas = ptr.To[int32](2)
+	restart := component.Disruption{Instance: s.Instances[1], Verb: member.Restart}
+	assert.Equal(t, "2 members need both for a majority: scale to 3 meanwhile: kubectl -n db scale pdgroup basic-pd --replicas=3", New(g, s).Allows(restart).Reason())
+	g.Spec.Replicas = ptr.To[int32](5)
+	s = joining(s)
+	assert.NotContains(t, New(g, s).Allows(restart).Reason(), "scale", "that would take members away")
 }
 
 // PD-11: what counts for a successor, the most important first. Who has all but one of these goes

@@ -114,7 +114,11 @@ func restoreOutcome(c *v1alpha1.TidbCluster, seen Seen) step.Outcome {
 	}
 	said, generation := seen.Restore.Status.Conditions, seen.Restore.Generation
 	if stalled := gate.FindCurrentCondition(said, generation, v1alpha1.ConditionStalled); stalled != nil {
-		return stallForUser(stalled.Reason, fmt.Sprintf("%s: %s; or begin without its data: %s", name, strings.TrimSuffix(stalled.Message, "."), skipRestoreCommand(c)))
+		left := "without its data"
+		if !isWaiting(seen.Restore) {
+			left = "with the part of its data that is there"
+		}
+		return stallForUser(stalled.Reason, fmt.Sprintf("%s: %s; or begin %s: %s", name, strings.TrimSuffix(stalled.Message, "."), left, skipRestoreCommand(c)))
 	}
 	ready := gate.FindCurrentCondition(said, generation, v1alpha1.ConditionReady)
 	switch {

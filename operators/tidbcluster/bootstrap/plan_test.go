@@ -56,7 +56,11 @@ func TestBR04AClusterBeginsWithTheDataOfABackup(t *testing.T) {
 		"its group is not there": {func(_ *v1alpha1.TidbCluster, s *Seen) { s.Through = "" }, true, false, nil, step.KindWait, v1alpha1.ReasonWaitingForRestore, []string{"is made when the first TiDBGroup is"}},
 		"its group is there":     {nil, true, true, nil, step.KindWait, v1alpha1.ReasonCreating, []string{"creating Restore basic-bootstrap"}},
 		"the run goes on":        {func(c *v1alpha1.TidbCluster, s *Seen) { s.Restore = restore(c, working) }, true, true, nil, step.KindWait, v1alpha1.ReasonWaitingForRestore, []string{"no client is let in before Restore basic-bootstrap is complete: Job basic-bootstrap-restore-1 runs"}},
-		"the run needs a user":   {func(c *v1alpha1.TidbCluster, s *Seen) { s.Restore = restore(c, empty) }, true, true, nil, step.KindStall, v1alpha1.ReasonDatabaseNotEmpty, []string{"databases of users: shop; or begin without its data: kubectl -n ns patch tidbcluster basic --type=merge -p '{\"spec\":{\"bootstrapFrom\":null}}'"}},
+		"the run has failed when it had begun": {func(c *v1alpha1.TidbCluster, s *Seen) {
+			s.Restore = restore(c, empty)
+			s.Restore.Status.State = v1alpha1.RunFailed
+		}, true, true, nil, step.KindStall, v1alpha1.ReasonDatabaseNotEmpty, []string{"; or begin with the part of its data that is there: kubectl -n ns patch tidbcluster basic"}},
+		"the run needs a user": {func(c *v1alpha1.TidbCluster, s *Seen) { s.Restore = restore(c, empty) }, true, true, nil, step.KindStall, v1alpha1.ReasonDatabaseNotEmpty, []string{"databases of users: shop; or begin without its data: kubectl -n ns patch tidbcluster basic --type=merge -p '{\"spec\":{\"bootstrapFrom\":null}}'"}},
 		"its operator does not run": {func(c *v1alpha1.TidbCluster, s *Seen) {
 			s.Restore, s.Overdue = restore(c, working), true
 			s.Restore.Status.Conditions = nil

@@ -86,8 +86,12 @@ func foreignGroupOutcome(c *v1alpha1.TidbCluster, live v1alpha1.Group) step.Outc
 	if o := bootstrap.AwaitLeaving(c, kind, live); o.Kind != step.KindDone {
 		return o
 	}
+	warning := ""
+	if removal := mayDelete(live); !removal.IsAllowed() {
+		warning = ", although " + removal.Reason()
+	}
 	return step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf(
-		"%s %s exists and was not made by this TidbCluster: rename one of the two, or delete the group (kubectl -n %s delete %s %s)", kind, name, c.Namespace, kind, name))
+		"%s %s exists and was not made by this TidbCluster: rename one of the two, or delete the group%s (kubectl -n %s delete %s %s)", kind, name, warning, c.Namespace, kind, name))
 }
 
 // remove decides about the groups that the spec no longer names: one that holds
@@ -103,7 +107,7 @@ func (p *clusterPlan) remove(c *v1alpha1.TidbCluster, s snapshot, gone []v1alpha
 			paused++
 		case !removal.IsAllowed() && !allowsRemoval(c, g.GetName()):
 			p.Keep = append(p.Keep, g)
-			p.Outcome = step.Worst(p.Outcome, keptGroupOutcome(c, g, removal.Reason(), s.overdue[keyOf(g)]))
+			p.Outcome = step.Worst(p.Outcome, keptGroupOutcome(c, g, removal.Reason(), gone, s.overdue[keyOf(g)]))
 		default:
 			p.Prune = append(p.Prune, g)
 		}

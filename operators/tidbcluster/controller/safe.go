@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
@@ -76,26 +75,28 @@ func listStores(g v1alpha1.Group) []v1alpha1.StoreStatus {
 	return nil
 }
 
-// allowedRemovals are the groups that a user has allowed to be deleted with their data. What cannot
-// be the name of one is left out: they are quoted in a command that others paste.
-func allowedRemovals(c *v1alpha1.TidbCluster) []string {
-	var out []string
-	for name := range strings.SplitSeq(c.Annotations[v1alpha1.AnnotationAllowRemoval], ",") {
-		if name = strings.TrimSpace(name); len(validation.IsDNS1123Subdomain(name)) == 0 {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
 // allowsRemoval reports whether a user has allowed a group to be deleted with its data.
 func allowsRemoval(c *v1alpha1.TidbCluster, name string) bool {
-	return slices.Contains(allowedRemovals(c), name)
+	return slices.ContainsFunc(strings.Split(c.Annotations[v1alpha1.AnnotationAllowRemoval], ","), func(allowed string) bool {
+		return strings.TrimSpace(allowed) == name
+	})
+}
+
+// consentTo is the value of the annotation that allows one more of the groups to be deleted that the spec
+// no longer names. A consent to any other group is done with: a later one of that name is not meant.
+func consentTo(c *v1alpha1.TidbCluster, g v1alpha1.Group, gone []v1alpha1.Group) string {
+	var out []string
+	for _, other := range gone {
+		if allowsRemoval(c, other.GetName()) {
+			out = append(out, other.GetName())
+		}
+	}
+	return strings.Join(append(out, g.GetName()), ",")
 }
 
 // keptGroupOutcome says of a group that holds something why it is still there, and both ways on.
 // One that a user has scaled to 0 is on its way, and says how far it is.
-func keptGroupOutcome(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, overdue bool) step.Outcome {
+func keptGroupOutcome(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, gone []v1alpha1.Group, overdue bool) step.Outcome {
 	name := g.GroupKind() + " " + g.GetName()
 	if _, pd := g.(*v1alpha1.PDGroup); !pd && g.GetReplicas() == 0 {
 		if o := groupOutcome(groupChange{desired: g, live: g}, overdue); o.Kind != step.KindDone {
@@ -103,7 +104,7 @@ func keptGroupOutcome(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, o
 		}
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonDraining, name+" is deleted when its last member has left")
 	}
-	allow := strings.Join(append(allowedRemovals(c), g.GetName()), ",")
+	allow := consentTo(c, g, gone)
 	ways := origin.OfGroup(g).PutBack() + "; "
 	if _, pd := g.(*v1alpha1.PDGroup); !pd {
 		ways += fmt.Sprintf("or scale it to 0 first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())

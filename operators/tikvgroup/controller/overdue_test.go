@@ -104,6 +104,17 @@ func TestKV13AStoreThatIsDownForTooLongStallsToo(t *testing.T) {
 	assert.Contains(t, p.Outcome.Message, "stop-anyway=pod-1")
 }
 
+// PD needs every store for it, and begins again if one fails.
+func TestKV13NoRestartIsToBeForcedWhilePDRemovesStoresByForce(t *testing.T) {
+	g, s := restarting(t)
+	s.PD.ForceRemoved = []string{"8", "9"}
+	at(t, g, &s, 0)
+	p := at(t, g, &s, 10*time.Minute)
+	assert.Equal(t, v1alpha1.ReasonUnsafe, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "unsafe remove-failed-stores show")
+	assert.NotContains(t, p.Outcome.Message, "stop-anyway")
+}
+
 func TestKV13AUserMayForceTheStopOfOnePod(t *testing.T) {
 	g, s := restarting(t)
 	first := s.Instances[0]
