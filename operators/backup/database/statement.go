@@ -15,6 +15,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 )
 
+// noSuchTable is MySQL's number for a table that does not exist.
+const noSuchTable = 1146
+
 // systemSchemas are the databases that every TiDB has.
 func systemSchemas() []string {
 	return []string{"information_schema", "metrics_schema", "performance_schema", "mysql", "sys", "inspection_schema"}
@@ -121,4 +124,15 @@ func DropTasks(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("drop database %s: %w", TaskSchema, err)
 	}
 	return nil
+}
+
+// ForgetRestores removes what BR of v8.5.5 and later has noted of restores. It is left by one that was
+// killed, and BR then refuses another one.
+func ForgetRestores(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, "DELETE FROM mysql.tidb_restore_registry")
+	var said *mysql.MySQLError
+	if err == nil || errors.As(err, &said) && said.Number == noSuchTable {
+		return nil
+	}
+	return fmt.Errorf("forget restores that were killed: %w", err)
 }

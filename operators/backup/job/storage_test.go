@@ -93,7 +93,7 @@ func TestBR04TiDBLightningThatCannotReadFromAzureIsNamedBefore(t *testing.T) {
 		return MakePlan(r, Seen{Group: g, Image: "backup-operator", Now: clock()})
 	}
 	same := func(*v1alpha1.Restore) {}
-	for _, version := range []string{"v7.1.6", "v7.5.1", "v8.1.0"} {
+	for _, version := range []string{"v7.5.1", "v8.1.0"} {
 		p := begins(version, "", same)
 		assert.Nil(t, p.Start, version)
 		assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
@@ -104,5 +104,28 @@ func TestBR04TiDBLightningThatCannotReadFromAzureIsNamedBefore(t *testing.T) {
 	}
 	for _, version := range []string{"v8.5.0", "v8.5.7", "nightly"} {
 		assert.NotNil(t, begins(version, "", same).Start, version)
+	}
+}
+
+// Before v7.5.0 (pingcap/tidb#47414) TiDB Lightning ends at tidb.session-vars, as at any item that it does not
+// know (Config.LoadFromTOML of its pkg/lightning/config): placement policies and sequences had been made by then.
+func TestBR04TiDBLightningThatTakesNoTimeZoneIsNamedBefore(t *testing.T) {
+	begins := func(version string, change func(*v1alpha1.Restore)) Plan {
+		g, r := group(), fromPVC()
+		g.Spec.Version = version
+		change(r)
+		return MakePlan(r, Seen{Group: g, Image: "backup-operator", Now: clock()})
+	}
+	same := func(*v1alpha1.Restore) {}
+	for _, version := range []string{"v7.1.0", "v7.1.5", "v7.4.0"} {
+		p := begins(version, same)
+		assert.Nil(t, p.Start, version)
+		assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
+		assert.Contains(t, p.Outcome.Message, "TiDB Lightning of "+version+" cannot read times in the time zone of a backup: name one of v7.5 or later in spec.image")
+		assert.NotNil(t, begins(version, func(r *v1alpha1.Restore) { r.Spec.Image = "mirror/tidb-lightning:v8.5.7" }).Start, "another image may")
+		assert.NotNil(t, begins(version, func(r *v1alpha1.Restore) { r.Spec.Type = v1alpha1.BackupPhysical }).Start, "BR can")
+	}
+	for _, version := range []string{"v7.5.0", "v8.5.7", "nightly"} {
+		assert.NotNil(t, begins(version, same).Start, version)
 	}
 }

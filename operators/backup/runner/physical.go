@@ -91,6 +91,11 @@ func (c Command) leadRestore(ctx context.Context, p *storage.Place, db *sql.DB, 
 	if err != nil {
 		return result.Result{}, err
 	}
+	if c.needsEmpty() { // so no other restore is under way
+		if err := database.ForgetRestores(ctx, db); err != nil {
+			_, _ = fmt.Fprintf(log, "%v\n", err)
+		}
+	}
 	err = c.runTool(ctx, log, append(p.Env(), logToTerminal), args)
 	c.Cluster.RemoveLeftovers(ctx, log, func(s cluster.SafePoint) bool { return s.IsHeldByBR() && s.SafePoint+1 >= since }, paused)
 	if err != nil {

@@ -9,8 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,17 +21,31 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
-// clock is a database that tells the time stamp 50 and nothing else.
-type clock struct{ told bool }
+// clock is a database that tells the time stamp 50 and nothing else, and notes what it is told to do.
+type clock struct {
+	told    bool
+	orders  *[]string
+	refuses error
+}
 
-func (c *clock) Connect(context.Context) (driver.Conn, error) { return &clock{}, nil }
-func (c *clock) Driver() driver.Driver                        { return nil }
-func (c *clock) Prepare(string) (driver.Stmt, error)          { return nil, driver.ErrSkip }
-func (c *clock) Begin() (driver.Tx, error)                    { return c, nil }
-func (c *clock) Commit() error                                { return nil }
-func (c *clock) Rollback() error                              { return nil }
-func (c *clock) Close() error                                 { return nil }
-func (c *clock) Columns() []string                            { return []string{"@@tidb_current_ts"} }
+func (c *clock) Connect(context.Context) (driver.Conn, error) {
+	return &clock{orders: c.orders, refuses: c.refuses}, nil
+}
+
+func (c *clock) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
+	if c.orders != nil {
+		*c.orders = append(*c.orders, query)
+	}
+	return driver.ResultNoRows, c.refuses
+}
+
+func (c *clock) Driver() driver.Driver               { return nil }
+func (c *clock) Prepare(string) (driver.Stmt, error) { return nil, driver.ErrSkip }
+func (c *clock) Begin() (driver.Tx, error)           { return c, nil }
+func (c *clock) Commit() error                       { return nil }
+func (c *clock) Rollback() error                     { return nil }
+func (c *clock) Close() error                        { return nil }
+func (c *clock) Columns() []string                   { return []string{"@@tidb_current_ts"} }
 
 func (c *clock) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
 	return &clock{}, nil
@@ -95,6 +111,48 @@ func TestBR01ALogIsNotRestoredWhereATiKVHasStartedMeanwhile(t *testing.T) {
 			assert.True(t, out.Begun)
 			assert.Equal(t, v1alpha1.ReasonRunFailed, out.Reason)
 			assert.Contains(t, out.Message, of.words)
+		})
+	}
+}
+
+// BR of v8.5.5 notes its restores in the cluster, and one that was killed stays there: it refuses to restore to
+// another moment then ("existing task has different restoredTS", Registry.resolveRestoreTS of its
+// pkg/registry), or the same tables otherwise, also after the databases were dropped.
+func TestBR01ARestoreThatWasKilledKeepsNoOtherFromBeginning(t *testing.T) {
+	const forget = "DELETE FROM mysql.tidb_restore_registry"
+	for name, of := range map[string]struct {
+		allows  bool
+		log     string
+		refuses error
+		orders  []string
+		says    string
+	}{
+		"an empty cluster":                 {false, "", nil, []string{forget}, ""},
+		"before a log, which BR wants so":  {true, "prod/log", nil, []string{forget}, ""},
+		"one where others may be restored": {true, "", nil, nil, ""},
+		"a cluster that notes nothing":     {false, "", &mysql.MySQLError{Number: 1146, Message: "Table 'mysql.tidb_restore_registry' doesn't exist"}, []string{forget}, ""},
+		"a user who may not":               {false, "", &mysql.MySQLError{Number: 1142, Message: "DELETE command denied"}, []string{forget}, "DELETE command denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, br, _ := keeping(t)
+			c.AllowNonEmpty, c.Log = of.allows, Log{Folder: of.log}
+			c.Cluster.PD = withStores(t, func() []map[string]any { return nil })
+			p, err := c.Storage.Open(t.Context())
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, p.Blobs.Close()) }()
+			var orders []string
+			c.Start = func(ctx context.Context, tool Process) error {
+				assert.Equal(t, of.orders, orders, "before BR begins")
+				return br.run(ctx, tool)
+			}
+			said := &strings.Builder{}
+			_, err = c.leadRestore(t.Context(), p, sql.OpenDB(&clock{orders: &orders, refuses: of.refuses}), said, restoreArgs("point", nil))
+			require.NoError(t, err, "BR says what it thinks of it")
+			assert.Equal(t, []string{"point"}, br.calls)
+			if of.says == "" {
+				assert.Empty(t, said.String())
+			}
+			assert.Contains(t, said.String(), of.says)
 		})
 	}
 }

@@ -116,12 +116,12 @@ func TestKV25ALogLevelIsTakenByEitherOfItsNames(t *testing.T) {
 func TestKV25AnIntervalThatIsOrWasZeroNeedsARestart(t *testing.T) {
 	const other = "is changed from or to 0"
 	for _, c := range []struct{ before, after, why string }{
-		{"region-compact-check-interval = \"5m\"", "region-compact-check-interval = \"0s\"", other},
-		{"region-compact-check-interval = \"0s\"", "region-compact-check-interval = \"5m\"", other},
+		{"lock-cf-compact-interval = \"5m\"", "lock-cf-compact-interval = \"0s\"", other},
+		{"lock-cf-compact-interval = \"0s\"", "lock-cf-compact-interval = \"5m\"", other},
 		{"", "lock-cf-compact-interval = \"0ms\"", other},
 		{"", "lock-cf-compact-interval = \"1m\"", ""},
-		{"region-compact-check-interval = \"5m\"", "region-compact-check-interval = \"6m\"", ""},
-		{"region-compact-check-interval = \"0s\"", "region-compact-check-interval = \"0s\"\nsnap-gc-timeout = \"0s\"", ""},
+		{"lock-cf-compact-interval = \"5m\"", "lock-cf-compact-interval = \"6m\"", ""},
+		{"lock-cf-compact-interval = \"0s\"", "lock-cf-compact-interval = \"0s\"\nsnap-gc-timeout = \"0s\"", ""},
 		{"", "consistency-check-interval = \"1h\"", "raftstore.consistency-check-interval is changed"}, // it is 0 by default
 	} {
 		old, wanted := map[string]string{statusport.File: "[raftstore]\n" + c.before}, map[string]string{statusport.File: "[raftstore]\n" + c.after}
@@ -140,5 +140,19 @@ func TestKV25AnItemThatSomeVersionsShowAndDoNotUseNeedsARestart(t *testing.T) {
 	for item, values := range map[string][2]string{"import.num-threads": {"8", "16"}, "server.grpc-memory-pool-quota": {"\"8GB\"", "\"16GB\""}} {
 		old, wanted := map[string]string{statusport.File: item + " = " + values[0]}, map[string]string{statusport.File: item + " = " + values[1]}
 		assert.Equal(t, item+" is changed", statusport.SettingsTable().AppliesOnline(old, wanted).Reason())
+	}
+}
+
+// KV-25: v7.5.7 and v8.5.4 put gc.auto-compaction in the place of these, and TiDB's documents list them no more
+// among the items that change dynamically (pingcap/docs#21728 and #22251): a restart is what they are good for.
+func TestKV25AnItemThatNewerVersionsHaveReplacedNeedsARestart(t *testing.T) {
+	for _, c := range []struct{ key, before, after string }{
+		{"check-interval", `"5m"`, `"6m"`}, {"check-step", "100", "200"}, {"min-tombstones", "10000", "20000"}, {"tombstones-percent", "30", "40"},
+	} {
+		file := func(value string) map[string]string {
+			return map[string]string{statusport.File: "[raftstore]\nregion-compact-" + c.key + " = " + value + "\n"}
+		}
+		why := statusport.SettingsTable().AppliesOnline(file(c.before), file(c.after)).Reason()
+		assert.Equal(t, "raftstore.region-compact-"+c.key+" is changed", why)
 	}
 }

@@ -20,19 +20,19 @@ func columnFamilies() []string { return []string{"defaultcf", "writecf", "lockcf
 // import.num-threads before v8.1.2 (tikv/tikv#14934), server.grpc-memory-pool-quota in v7.5
 // and later (tikv/tikv#19104); the items of Titan and of raftdb;
 // block-cache-size of the column families, which TiKV refuses where the cache is shared,
-// as it is; and what v8.5 does not know any more.
+// as it is; raftstore.region-compact-*, in the place of which v7.5.7 and v8.5.4 have
+// gc.auto-compaction; and what v8.5 does not know any more.
 func SettingsTable() settings.Table {
 	items := slices.Concat(
 		listItems("log", settings.LogLevel, "level"),
-		listItems("raftstore", settings.Number, `raft-max-inflight-msgs raft-log-gc-threshold raft-log-gc-count-limit region-compact-check-step
-			region-compact-min-tombstones region-compact-tombstones-percent messages-per-tick local-read-batch-size apply-pool-size store-pool-size
-			apply-max-batch-size store-max-batch-size`),
+		listItems("raftstore", settings.Number, `raft-max-inflight-msgs raft-log-gc-threshold raft-log-gc-count-limit messages-per-tick
+			local-read-batch-size apply-pool-size store-pool-size apply-max-batch-size store-max-batch-size`),
 		listItems("raftstore", settings.Fraction, "periodic-full-compact-start-max-cpu"),
 		listItems("raftstore", settings.Size, `raft-log-gc-size-limit raft-max-size-per-msg raft-entry-max-size region-split-check-diff
 			lock-cf-compact-bytes-threshold apply-yield-write-size`),
 		listItems("raftstore", settings.Duration, `raft-entry-cache-life-time snap-gc-timeout max-peer-down-duration max-leader-missing-duration
 			abnormal-leader-missing-duration raft-store-max-leader-lease`),
-		listPeriods("raftstore", `raft-log-gc-tick-interval split-region-check-tick-interval region-compact-check-interval
+		listPeriods("raftstore", `raft-log-gc-tick-interval split-region-check-tick-interval
 			pd-heartbeat-tick-interval pd-store-heartbeat-tick-interval snap-mgr-gc-tick-interval lock-cf-compact-interval
 			peer-stale-state-check-interval merge-check-tick-interval cleanup-import-sst-interval`),
 		listItems("readpool.unified", settings.Number, "max-thread-count max-tasks-per-worker"),
