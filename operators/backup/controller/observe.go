@@ -142,11 +142,35 @@ func (r *runs) observeLog(ctx context.Context, of *v1alpha1.LogBackup, seen *job
 	}
 	for i := range restores {
 		seen.Read = seen.Read || schedule.ReadsLog(&restores[i], of)
+		isOf, err := r.isPhysicalRestore(ctx, &restores[i], of)
+		if err != nil {
+			return err
+		}
+		if isOf {
+			seen.Restores = append(seen.Restores, &restores[i])
+		}
 	}
 	if of.Spec.TruncateWith == nil {
 		return nil
 	}
 	return r.readBackups(ctx, seen, client.InNamespace(of.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: of.Spec.TruncateWith.Name})
+}
+
+// isPhysicalRestore reports whether a Restore has BR write the cluster of a log whose task is stopped. One
+// whose Backup is gone may.
+func (r *runs) isPhysicalRestore(ctx context.Context, of *v1alpha1.Restore, l *v1alpha1.LogBackup) (bool, error) {
+	if l.Status.State != v1alpha1.RunStopped || of.Status.StartTime == nil || of.Spec.From.Storage != nil && of.Spec.Type != v1alpha1.BackupPhysical {
+		return false, nil
+	}
+	if from := of.Spec.From.Backup; from != nil {
+		source := &v1alpha1.Backup{}
+		if found, err := r.find(ctx, of.Namespace, from.Name, source); err != nil || found && source.Spec.Type != v1alpha1.BackupPhysical {
+			return false, err
+		}
+	}
+	group := &v1alpha1.TiDBGroup{}
+	found, err := r.find(ctx, of.Namespace, of.Spec.TiDBGroup.Name, group)
+	return found && group.PDGroupName() == l.Status.PDGroup || !found && of.Spec.TiDBGroup == l.Spec.TiDBGroup, err
 }
 
 // readBackups reads Backups.

@@ -436,3 +436,59 @@ func TestBR01ATaskThatOthersPausedIsReported(t *testing.T) {
 		})
 	}
 }
+
+// A database is dropped and restored to a moment, and its log is started again: BR goes on where the log ended,
+// and has none of what it restored. A later Restore to a moment would lack it.
+func TestBR01ALogDoesNotGoOnAfterARestoreThatBRHasWritten(t *testing.T) {
+	restored := func(state v1alpha1.RunState, after time.Duration) *v1alpha1.Restore {
+		r := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Name: "back", Namespace: "db"}}
+		r.Status.State, r.Status.StartTime = state, &metav1.Time{Time: clock().Add(after)}
+		return r
+	}
+	stopped := func() *v1alpha1.LogBackup {
+		l := running()
+		l.Spec.State, l.Status.State = v1alpha1.LogStopped, v1alpha1.RunStopped
+		return l
+	}
+	waits := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Name: "back"}}
+	for name, of := range map[string]struct {
+		restore *v1alpha1.Restore
+		noted   string
+		want    string
+	}{
+		"none":                             {nil, "", ""},
+		"one that is complete":             {restored(v1alpha1.RunComplete, time.Minute), "", "back"},
+		"one that failed":                  {restored(v1alpha1.RunFailed, time.Minute), "", "back"},
+		"one that runs":                    {restored(v1alpha1.RunRunning, time.Second), "", "back"},
+		"one from before the log":          {restored(v1alpha1.RunComplete, -time.Minute), "", ""},
+		"one that waits for its first run": {waits, "", ""},
+		"one that found nothing empty":     {restored(v1alpha1.RunWaiting, time.Minute), "back", ""},
+		"one that is gone":                 {nil, "back", "back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, seen := stopped(), Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}
+			l.Status.RestoredBy = of.noted
+			if of.restore != nil {
+				seen.Restores = []*v1alpha1.Restore{of.restore}
+			}
+			p := MakePlan(l, seen)
+			assert.Equal(t, of.want, p.Log.RestoredBy)
+			assert.Equal(t, step.Done(), p.Outcome, "it is stopped, as asked")
+			assert.Nil(t, p.Start)
+
+			l.Spec.State, l.Status.RestoredBy = v1alpha1.LogRunning, p.Log.RestoredBy
+			p = MakePlan(l, seen)
+			if of.want == "" {
+				assert.Equal(t, v1alpha1.RunWaiting, p.Status.State, "it is started again")
+				return
+			}
+			assert.Nil(t, p.Start)
+			assert.Equal(t, v1alpha1.RunStopped, p.Status.State, "Restores may begin")
+			assert.Equal(t, v1alpha1.ReasonLogGap, p.Outcome.Reason)
+			assert.Contains(t, p.Outcome.Message, "Restore back has written the cluster since the log ended")
+
+			l.DeletionTimestamp = &metav1.Time{Time: clock()}
+			assert.True(t, MakePlan(l, seen).Release, "it can be deleted")
+		})
+	}
+}
