@@ -307,7 +307,7 @@ func TestBR01ALogThatWasStoppedForARestoreDoesNotGoOn(t *testing.T) {
 	w.serve()
 	l := &v1alpha1.LogBackup{ObjectMeta: w.Meta("pitr"), Spec: v1alpha1.LogBackupSpec{TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"}, Storage: template().Storage}}
 	w.Create(l)
-	w.end("pitr-log-1", logResult(result.TaskRunning, "462000000073728000"), metav1.Now())
+	w.end("pitr-log-1", logResult(result.TaskRunning, "462000000073728000"), metav1.NewTime(time.Now().Add(-time.Minute)))
 	w.state(l, v1alpha1.RunRunning, "and goes on")
 	w.collect("pitr-log-1")
 	w.Edit(l, func() { l.Spec.State = v1alpha1.LogStopped })

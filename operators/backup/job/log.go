@@ -183,12 +183,12 @@ func (p *planner) nextLog(l *v1alpha1.LogBackup, job *batchv1.Job) {
 // noteRestores has status name a Restore that BR has begun since the task was stopped, also when that is
 // deleted. One that waits has looked, and has written nothing.
 func (p *planner) noteRestores(l *v1alpha1.LogBackup) {
-	if l.Status.State != v1alpha1.RunStopped || l.Status.LogStart == "" || l.Status.CompletionTime == nil {
+	if l.Status.State != v1alpha1.RunStopped || l.Status.LogStart == "" || l.Status.StartTime == nil {
 		return
 	}
 	for _, r := range p.seen.Restores {
 		switch at := r.Status.StartTime; {
-		case at == nil || at.Before(l.Status.CompletionTime):
+		case at == nil || at.Before(l.Status.StartTime):
 		case r.Status.State != v1alpha1.RunWaiting:
 			p.plan.Log.RestoredBy = r.Name
 		case r.Name == p.plan.Log.RestoredBy:
@@ -310,7 +310,7 @@ func (p *planner) truncateTo(l *v1alpha1.LogBackup) uint64 {
 	}
 	oldest := uint64(0)
 	for _, b := range p.seen.Backups {
-		if !isFull(b) || !hasSameAccess(b, l) || b.Spec.TiDBGroup != l.Spec.TiDBGroup {
+		if !isFull(b) || !hasSameAccess(b, l) || !p.isOfCluster(b, l) {
 			continue
 		}
 		at, known := result.ParseTSO(b.Status.TSO)

@@ -132,6 +132,9 @@ func TestBR02ALogIsTruncatedWithTheOldestFullBackup(t *testing.T) {
 		"one that is logical":    {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.Type = v1alpha1.BackupLogical })}, nil, 0},
 		"one of some tables":     {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.Filters = []string{"a.*"} })}, nil, 0},
 		"one of another cluster": {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "other" })}, nil, 0},
+		"one through another group": {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "beside" })}, func(_ *v1alpha1.LogBackup, s *Seen) {
+			s.Groups = []string{"basic-tidb", "beside"}
+		}, tso(10)},
 		"one without time stamp": {[]*v1alpha1.Backup{backup(10, nil), backup(20, func(b *v1alpha1.Backup) { b.Status.TSO = "" })}, nil, 0},
 		"it was already":         {[]*v1alpha1.Backup{backup(10, nil)}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.TruncatedTo = text(tso(10)) }, 0},
 		"before the log begins":  {[]*v1alpha1.Backup{backup(10, nil)}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.LogStart = text(tso(11)) }, 0},

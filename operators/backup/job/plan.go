@@ -48,6 +48,8 @@ type Seen struct {
 	Logs    []*v1alpha1.LogBackup
 	// Restores are those by BR of the cluster of a LogBackup whose task is stopped.
 	Restores []*v1alpha1.Restore
+	// Groups are the TiDBGroups of the cluster of a log.
+	Groups []string
 	// Read says that a Restore which has not ended reads the log, and Cluster that the PDGroup
 	// of the LogBackup is there.
 	Read, Cluster bool
