@@ -100,6 +100,10 @@ type LogBackupStatus struct {
 	// PDGroup of the cluster that the task was started in.
 	// +optional
 	PDGroup string `json:"pdGroup,omitempty"`
+	// RestoredBy is the Restore by BR that has written the cluster after the task was stopped. The
+	// log lacks what it wrote, and does not go on.
+	// +optional
+	RestoredBy string `json:"restoredBy,omitempty"`
 }
 
 // LogBackup has every TiKV of a cluster write its changes to a bucket, so that a Restore can

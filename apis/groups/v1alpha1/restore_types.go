@@ -104,7 +104,8 @@ type RestoreSpec struct {
 	// +optional
 	Filters []string `json:"filters,omitempty"`
 	// AllowNonEmpty lets the run write into a cluster that has databases of users. A
-	// row that is there already makes it fail. Default: false.
+	// row that is there already makes it fail, but doubles in a table without a unique key.
+	// Default: false.
 	// +optional
 	AllowNonEmpty bool `json:"allowNonEmpty,omitempty"`
 	RunPod        `json:",inline"`

@@ -183,3 +183,24 @@ func TestBR04WhatExcludesOneAnotherIsLookedForAtTheAPIServer(t *testing.T) {
 		})
 	}
 }
+
+// A cluster with two TiDBGroups: its log may be of one, and its Backups of the other.
+func TestBR01BackupsOfALogMayBeThroughAnyTiDBGroupOfItsCluster(t *testing.T) {
+	scheme, err := operator.NewScheme()
+	require.NoError(t, err)
+	l := &v1alpha1.LogBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "l"}}
+	l.Status.PDGroup = "pd"
+	objects := []client.Object{&v1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"}}, &v1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Namespace: "m", Name: "c"}}}
+	for name, cluster := range map[string]string{"one": "pd", "two": "pd", "other": "another"} {
+		g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
+		g.Spec.PDGroup.Name = cluster
+		objects = append(objects, g)
+	}
+	store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	r := &runs{Env: operator.Env{Client: store, Live: store}, kind: v1alpha1.KindRestore}
+	var seen job.Seen
+	require.NoError(t, r.readBackups(t.Context(), &seen, l))
+	assert.ElementsMatch(t, []string{"one", "two"}, seen.Groups)
+	require.Len(t, seen.Backups, 1)
+	assert.Equal(t, "b", seen.Backups[0].Name)
+}

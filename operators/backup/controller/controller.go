@@ -149,7 +149,7 @@ func (r *runs) listRunsOfGroup(ctx context.Context, group client.Object) []recon
 
 // listDependentRuns returns the runs that wait for another one: a Restore for what it reads, or for a log
 // of its cluster to be stopped; a LogBackup for what it is truncated with, and for a Restore
-// that reads it.
+// that reads it or writes its cluster.
 func (r *runs) listDependentRuns(ctx context.Context, other client.Object) []reconcile.Request {
 	return r.listWaitingRuns(ctx, other.GetNamespace(), func(run v1alpha1.Run) bool { return concernsRun(run, other) })
 }
@@ -165,7 +165,7 @@ func concernsRun(run v1alpha1.Run, other client.Object) bool {
 	case *v1alpha1.LogBackup:
 		return logOf(run) == of.Name || run.GetTiDBGroup() == of.GetTiDBGroup()
 	case *v1alpha1.Restore:
-		return logOf(of) == run.GetName()
+		return true // few begin and end, and which cluster a log is of does not stand in it
 	}
 	return false
 }

@@ -301,6 +301,37 @@ func TestBR01ALogBackupGoesOnThroughAnotherTiDBGroupOfItsCluster(t *testing.T) {
 	assert.Contains(t, w.job("pitr-log-2").Spec.Template.Spec.Containers[0].Args, "--state=Paused")
 }
 
+// BR goes on where the log ended when a task is started again, and the log has none of what BR has restored.
+func TestBR01ALogThatWasStoppedForARestoreDoesNotGoOn(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	l := &v1alpha1.LogBackup{ObjectMeta: w.Meta("pitr"), Spec: v1alpha1.LogBackupSpec{TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"}, Storage: template().Storage}}
+	w.Create(l)
+	w.end("pitr-log-1", logResult(result.TaskRunning, "462000000073728000"), metav1.NewTime(time.Now().Add(-time.Minute)))
+	w.state(l, v1alpha1.RunRunning, "and goes on")
+	w.collect("pitr-log-1")
+	w.Edit(l, func() { l.Spec.State = v1alpha1.LogStopped })
+	w.end("pitr-log-2", result.Result{Log: &result.Log{Task: result.TaskStopped}}, metav1.Now())
+	w.state(l, v1alpha1.RunStopped, "the task is stopped")
+	w.collect("pitr-log-2")
+
+	storage := template().Storage
+	r := &v1alpha1.Restore{ObjectMeta: w.Meta("back"), Spec: v1alpha1.RestoreSpec{TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"}, Type: v1alpha1.BackupPhysical, From: v1alpha1.RestoreSource{Storage: &storage, Folder: "monday"}}}
+	w.Create(r)
+	w.end("back-restore-1", result.Result{Bytes: 1, TSO: "1"}, metav1.Now())
+	w.state(r, v1alpha1.RunComplete, "")
+	w.collect("back-restore-1")
+	require.Eventually(t, func() bool {
+		require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(l), l))
+		return l.Status.RestoredBy == "back"
+	}, machine.StretchWait(stage.Timeout), stage.Tick)
+	require.NoError(t, w.Client.Delete(t.Context(), r))
+	w.Edit(l, func() { l.Spec.State = v1alpha1.LogRunning })
+	w.WaitForMessage(l, v1alpha1.ReasonLogGap, "Restore back has written the cluster since the log ended")
+	w.RequireNoWrites(500 * time.Millisecond)
+	assert.True(t, w.hasNoJob("pitr-log-3"))
+}
+
 func TestBR01AChosenBackupIsKeptWhileItIsRestored(t *testing.T) {
 	r := &v1alpha1.Restore{}
 	r.Spec.From.LogBackup = &v1alpha1.LocalReference{Name: "pitr"}

@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,19 +87,34 @@ func (r *runs) findGroup(ctx context.Context, run v1alpha1.Run) (*v1alpha1.TiDBG
 	if found {
 		return named, nil
 	}
-	var other *v1alpha1.TiDBGroup
-	if l, is := run.(*v1alpha1.LogBackup); err == nil && is && l.Status.PDGroup != "" {
-		var all v1alpha1.TiDBGroupList
-		if err := r.Client.List(ctx, &all, client.InNamespace(l.Namespace)); err != nil {
-			return nil, fmt.Errorf("list TiDBGroups: %w", err)
-		}
-		for i := range all.Items {
-			if g := &all.Items[i]; g.PDGroupName() == l.Status.PDGroup && g.DeletionTimestamp == nil && (other == nil || g.Name < other.Name) {
-				other = g
-			}
+	l, is := run.(*v1alpha1.LogBackup)
+	if err != nil || !is {
+		return nil, err
+	}
+	all, err := r.groupsOf(ctx, l)
+	all = slices.DeleteFunc(all, func(g *v1alpha1.TiDBGroup) bool { return g.DeletionTimestamp != nil })
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return slices.MinFunc(all, func(a, b *v1alpha1.TiDBGroup) int { return cmp.Compare(a.Name, b.Name) }), nil
+}
+
+// groupsOf reads the TiDBGroups of the cluster of a log.
+func (r *runs) groupsOf(ctx context.Context, l *v1alpha1.LogBackup) ([]*v1alpha1.TiDBGroup, error) {
+	if l.Status.PDGroup == "" {
+		return nil, nil
+	}
+	var all v1alpha1.TiDBGroupList
+	if err := r.Client.List(ctx, &all, client.InNamespace(l.Namespace)); err != nil {
+		return nil, fmt.Errorf("list TiDBGroups: %w", err)
+	}
+	var out []*v1alpha1.TiDBGroup
+	for i := range all.Items {
+		if g := &all.Items[i]; g.PDGroupName() == l.Status.PDGroup {
+			out = append(out, g)
 		}
 	}
-	return other, err
+	return out, nil
 }
 
 // observeSource reads what a Restore reads, and the LogBackups of the namespace.
@@ -124,7 +141,7 @@ func (r *runs) observeSource(ctx context.Context, of *v1alpha1.Restore, seen *jo
 	if seen.Log == nil {
 		return nil
 	}
-	return r.readBackups(ctx, seen, client.InNamespace(of.Namespace))
+	return r.readBackups(ctx, seen, seen.Log)
 }
 
 // observeLog reads what holds back or asks for the truncation of a log, and whether its cluster
@@ -142,23 +159,51 @@ func (r *runs) observeLog(ctx context.Context, of *v1alpha1.LogBackup, seen *job
 	}
 	for i := range restores {
 		seen.Read = seen.Read || schedule.ReadsLog(&restores[i], of)
+		isOf, err := r.isPhysicalRestore(ctx, &restores[i], of)
+		if err != nil {
+			return err
+		}
+		if isOf {
+			seen.Restores = append(seen.Restores, &restores[i])
+		}
 	}
 	if of.Spec.TruncateWith == nil {
 		return nil
 	}
-	return r.readBackups(ctx, seen, client.InNamespace(of.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: of.Spec.TruncateWith.Name})
+	return r.readBackups(ctx, seen, of, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: of.Spec.TruncateWith.Name})
 }
 
-// readBackups reads Backups.
-func (r *runs) readBackups(ctx context.Context, seen *job.Seen, which ...client.ListOption) error {
+// isPhysicalRestore reports whether a Restore has BR write the cluster of a log whose task is stopped. One
+// whose Backup is gone may.
+func (r *runs) isPhysicalRestore(ctx context.Context, of *v1alpha1.Restore, l *v1alpha1.LogBackup) (bool, error) {
+	if l.Status.State != v1alpha1.RunStopped || of.Status.StartTime == nil || of.Spec.From.Storage != nil && of.Spec.Type != v1alpha1.BackupPhysical {
+		return false, nil
+	}
+	if from := of.Spec.From.Backup; from != nil {
+		source := &v1alpha1.Backup{}
+		if found, err := r.find(ctx, of.Namespace, from.Name, source); err != nil || found && source.Spec.Type != v1alpha1.BackupPhysical {
+			return false, err
+		}
+	}
+	group := &v1alpha1.TiDBGroup{}
+	found, err := r.find(ctx, of.Namespace, of.Spec.TiDBGroup.Name, group)
+	return found && group.PDGroupName() == l.Status.PDGroup || !found && of.Spec.TiDBGroup == l.Spec.TiDBGroup, err
+}
+
+// readBackups reads Backups of the namespace of a log, and the TiDBGroups of its cluster.
+func (r *runs) readBackups(ctx context.Context, seen *job.Seen, l *v1alpha1.LogBackup, which ...client.ListOption) error {
 	var all v1alpha1.BackupList
-	if err := r.Client.List(ctx, &all, which...); err != nil {
+	if err := r.Client.List(ctx, &all, append(which, client.InNamespace(l.Namespace))...); err != nil {
 		return fmt.Errorf("list Backups: %w", err)
 	}
 	for i := range all.Items {
 		seen.Backups = append(seen.Backups, &all.Items[i])
 	}
-	return nil
+	groups, err := r.groupsOf(ctx, l)
+	for _, g := range groups {
+		seen.Groups = append(seen.Groups, g.Name)
+	}
+	return err
 }
 
 // restoresOf reads the Restores of a namespace.

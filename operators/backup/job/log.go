@@ -31,6 +31,7 @@ func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 		}
 		return
 	}
+	p.noteRestores(l)
 	job := p.lastJob()
 	runs := job != nil && !workload.HasJobEnded(job) && p.endBeside(job) == nil
 	switch {
@@ -168,6 +169,8 @@ func (p *planner) nextLog(l *v1alpha1.LogBackup, job *batchv1.Job) {
 	}
 	due, after := p.logDue(l, job)
 	switch {
+	case p.plan.Log.RestoredBy != "" && logState(l) != v1alpha1.LogStopped:
+		p.plan.Outcome = p.stallForRestore(l)
 	case !due:
 		p.plan.Wake = after
 	case job != nil:
@@ -175,6 +178,29 @@ func (p *planner) nextLog(l *v1alpha1.LogBackup, job *batchv1.Job) {
 	default:
 		p.beginLog(l)
 	}
+}
+
+// noteRestores has status name a Restore that BR has begun since the task was stopped, also when that is
+// deleted. One that waits has looked, and has written nothing.
+func (p *planner) noteRestores(l *v1alpha1.LogBackup) {
+	if l.Status.State != v1alpha1.RunStopped || l.Status.LogStart == "" || l.Status.StartTime == nil {
+		return
+	}
+	for _, r := range p.seen.Restores {
+		switch at := r.Status.StartTime; {
+		case at == nil || at.Before(l.Status.StartTime):
+		case r.Status.State != v1alpha1.RunWaiting:
+			p.plan.Log.RestoredBy = r.Name
+		case r.Name == p.plan.Log.RestoredBy:
+			p.plan.Log.RestoredBy = ""
+		}
+	}
+}
+
+// stallForRestore says that a log does not go on: BR would, where it ended, and no log has what BR restored. A
+// later Restore to a moment would lack that without a word.
+func (p *planner) stallForRestore(l *v1alpha1.LogBackup) step.Outcome {
+	return p.stallRun(v1alpha1.ReasonLogGap, fmt.Sprintf("Restore %s has written the cluster since the log ended, and the log would lack what it wrote: create another LogBackup, and then a Backup of type Physical of the whole cluster; this one stays for moments before: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"state\":\"Stopped\"}}'", p.plan.Log.RestoredBy, l.Namespace, l.Name))
 }
 
 // hasNoTask reports whether nothing of a LogBackup that is being deleted is in PD: its task was
@@ -284,7 +310,7 @@ func (p *planner) truncateTo(l *v1alpha1.LogBackup) uint64 {
 	}
 	oldest := uint64(0)
 	for _, b := range p.seen.Backups {
-		if !isFull(b) || !hasSameAccess(b, l) || b.Spec.TiDBGroup != l.Spec.TiDBGroup {
+		if !isFull(b) || !hasSameAccess(b, l) || !p.isOfCluster(b, l) {
 			continue
 		}
 		at, known := result.ParseTSO(b.Status.TSO)

@@ -132,6 +132,9 @@ func TestBR02ALogIsTruncatedWithTheOldestFullBackup(t *testing.T) {
 		"one that is logical":    {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.Type = v1alpha1.BackupLogical })}, nil, 0},
 		"one of some tables":     {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.Filters = []string{"a.*"} })}, nil, 0},
 		"one of another cluster": {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "other" })}, nil, 0},
+		"one through another group": {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "beside" })}, func(_ *v1alpha1.LogBackup, s *Seen) {
+			s.Groups = []string{"basic-tidb", "beside"}
+		}, tso(10)},
 		"one without time stamp": {[]*v1alpha1.Backup{backup(10, nil), backup(20, func(b *v1alpha1.Backup) { b.Status.TSO = "" })}, nil, 0},
 		"it was already":         {[]*v1alpha1.Backup{backup(10, nil)}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.TruncatedTo = text(tso(10)) }, 0},
 		"before the log begins":  {[]*v1alpha1.Backup{backup(10, nil)}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.LogStart = text(tso(11)) }, 0},
@@ -433,6 +436,62 @@ func TestBR01ATaskThatOthersPausedIsReported(t *testing.T) {
 			if c.failures > 0 {
 				assert.Contains(t, p.Outcome.Message, "the task had been paused, and was resumed: TiDB pauses one whose log is 48 hours behind")
 			}
+		})
+	}
+}
+
+// A database is dropped and restored to a moment, and its log is started again: BR goes on where the log ended,
+// and has none of what it restored. A later Restore to a moment would lack it.
+func TestBR01ALogDoesNotGoOnAfterARestoreThatBRHasWritten(t *testing.T) {
+	restored := func(state v1alpha1.RunState, after time.Duration) *v1alpha1.Restore {
+		r := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Name: "back", Namespace: "db"}}
+		r.Status.State, r.Status.StartTime = state, &metav1.Time{Time: clock().Add(after)}
+		return r
+	}
+	stopped := func() *v1alpha1.LogBackup {
+		l := running()
+		l.Spec.State, l.Status.State = v1alpha1.LogStopped, v1alpha1.RunStopped
+		return l
+	}
+	waits := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Name: "back"}}
+	for name, of := range map[string]struct {
+		restore *v1alpha1.Restore
+		noted   string
+		want    string
+	}{
+		"none":                             {nil, "", ""},
+		"one that is complete":             {restored(v1alpha1.RunComplete, time.Minute), "", "back"},
+		"one that failed":                  {restored(v1alpha1.RunFailed, time.Minute), "", "back"},
+		"one that runs":                    {restored(v1alpha1.RunRunning, time.Second), "", "back"},
+		"one from before the log":          {restored(v1alpha1.RunComplete, -time.Minute), "", ""},
+		"one that waits for its first run": {waits, "", ""},
+		"one that found nothing empty":     {restored(v1alpha1.RunWaiting, time.Minute), "back", ""},
+		"one that is gone":                 {nil, "back", "back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, seen := stopped(), Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}
+			l.Status.RestoredBy = of.noted
+			if of.restore != nil {
+				seen.Restores = []*v1alpha1.Restore{of.restore}
+			}
+			p := MakePlan(l, seen)
+			assert.Equal(t, of.want, p.Log.RestoredBy)
+			assert.Equal(t, step.Done(), p.Outcome, "it is stopped, as asked")
+			assert.Nil(t, p.Start)
+
+			l.Spec.State, l.Status.RestoredBy = v1alpha1.LogRunning, p.Log.RestoredBy
+			p = MakePlan(l, seen)
+			if of.want == "" {
+				assert.Equal(t, v1alpha1.RunWaiting, p.Status.State, "it is started again")
+				return
+			}
+			assert.Nil(t, p.Start)
+			assert.Equal(t, v1alpha1.RunStopped, p.Status.State, "Restores may begin")
+			assert.Equal(t, v1alpha1.ReasonLogGap, p.Outcome.Reason)
+			assert.Contains(t, p.Outcome.Message, "Restore back has written the cluster since the log ended")
+
+			l.DeletionTimestamp = &metav1.Time{Time: clock()}
+			assert.True(t, MakePlan(l, seen).Release, "it can be deleted")
 		})
 	}
 }

@@ -46,6 +46,10 @@ type Seen struct {
 	Log     *v1alpha1.LogBackup
 	Backups []*v1alpha1.Backup
 	Logs    []*v1alpha1.LogBackup
+	// Restores are those by BR of the cluster of a LogBackup whose task is stopped.
+	Restores []*v1alpha1.Restore
+	// Groups are the TiDBGroups of the cluster of a log.
+	Groups []string
 	// Read says that a Restore which has not ended reads the log, and Cluster that the PDGroup
 	// of the LogBackup is there.
 	Read, Cluster bool

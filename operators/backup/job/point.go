@@ -45,7 +45,7 @@ func (p *planner) pointInTimeFiles(r *v1alpha1.Restore) (jobtemplate.Files, step
 	b := p.findNewestBackup(l, until)
 	switch {
 	case b == nil:
-		return jobtemplate.Files{}, p.stallRun(v1alpha1.ReasonLogGap, fmt.Sprintf("no complete Backup of type Physical and of all tables lies in the bucket of LogBackup %s that shows its cluster between %s, where the log begins, and %s: delete the Restore, and create one with another pointInTime", l.Name, result.FormatMoment(beginOf(l)), result.FormatMoment(until)))
+		return jobtemplate.Files{}, p.stallRun(v1alpha1.ReasonLogGap, fmt.Sprintf("no complete Backup of type Physical and of all tables, with the bucket and the Secret of LogBackup %s, shows its cluster between %s, where the log begins, and %s: delete the Restore, and create one with another pointInTime, or one that names the files of both by spec.from.storage, spec.from.folder and spec.from.logFolder", l.Name, result.FormatMoment(beginOf(l)), result.FormatMoment(until)))
 	case p.plan.Backup != b.Name:
 		p.plan.Backup = b.Name
 		return jobtemplate.Files{}, p.waitForObjects(v1alpha1.ReasonCreating, "Backup "+b.Name+" is restored before the log")
@@ -69,7 +69,7 @@ func (p *planner) findNewestBackup(l *v1alpha1.LogBackup, until uint64) *v1alpha
 	best := uint64(0)
 	for _, b := range p.seen.Backups {
 		at, known := result.ParseTSO(b.Status.TSO)
-		if !known || at > until || at < beginOf(l) || b.DeletionTimestamp != nil || !isFull(b) || !hasSameAccess(b, l) || b.Spec.TiDBGroup != l.Spec.TiDBGroup {
+		if !known || at > until || at < beginOf(l) || b.DeletionTimestamp != nil || !isFull(b) || !hasSameAccess(b, l) || !p.isOfCluster(b, l) {
 			continue
 		}
 		if b.Name == p.plan.Backup {
@@ -92,6 +92,12 @@ func isFull(b *v1alpha1.Backup) bool {
 func hasSameAccess(b *v1alpha1.Backup, l *v1alpha1.LogBackup) bool {
 	one, other := bucketOf(b.Spec.Storage), bucketOf(l.Spec.Storage)
 	return one != (bucket{}) && one == other
+}
+
+// isOfCluster reports whether a Backup shows the cluster of a log, whichever of its TiDBGroups it was made
+// through.
+func (p *planner) isOfCluster(b *v1alpha1.Backup, l *v1alpha1.LogBackup) bool {
+	return b.Spec.TiDBGroup == l.Spec.TiDBGroup || slices.Contains(p.seen.Groups, b.Spec.TiDBGroup.Name)
 }
 
 // bucket is what of a storage says how it is reached.

@@ -73,15 +73,19 @@ func TestBR01APointInTimeIsRestoredFromTheNewestFullBackupBeforeIt(t *testing.T)
 		want    string
 		words   string
 	}{
-		"the newest before it":         {40, []*v1alpha1.Backup{old, fresh}, nil, "fresh", ""},
-		"not a newer one":              {20, []*v1alpha1.Backup{old, fresh}, nil, "old", ""},
-		"the end of the log":           {-1, []*v1alpha1.Backup{old, fresh}, nil, "fresh", ""},
-		"the very moment":              {30, []*v1alpha1.Backup{old, fresh}, nil, "fresh", ""},
-		"none before it":               {5, []*v1alpha1.Backup{old, fresh}, nil, "", "between 2026-01-02T03:00:00.000Z, where the log begins, and 2026-01-02T03:05:00.000Z"},
-		"what was truncated":           {20, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.TruncatedTo = text(tso(15)) }, "", "no complete Backup"},
-		"what was before the log":      {20, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.LogStart = text(tso(11)) }, "", "no complete Backup"},
-		"one of some tables":           {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Tables = []string{"a.b"} })}, nil, "", "no complete Backup"},
-		"one of another cluster":       {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "other" })}, nil, "", "no complete Backup"},
+		"the newest before it":    {40, []*v1alpha1.Backup{old, fresh}, nil, "fresh", ""},
+		"not a newer one":         {20, []*v1alpha1.Backup{old, fresh}, nil, "old", ""},
+		"the end of the log":      {-1, []*v1alpha1.Backup{old, fresh}, nil, "fresh", ""},
+		"the very moment":         {30, []*v1alpha1.Backup{old, fresh}, nil, "fresh", ""},
+		"none before it":          {5, []*v1alpha1.Backup{old, fresh}, nil, "", "between 2026-01-02T03:00:00.000Z, where the log begins, and 2026-01-02T03:05:00.000Z"},
+		"what was truncated":      {20, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.TruncatedTo = text(tso(15)) }, "", "no complete Backup"},
+		"what was before the log": {20, []*v1alpha1.Backup{old}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.LogStart = text(tso(11)) }, "", "no complete Backup"},
+		"one of some tables":      {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Tables = []string{"a.b"} })}, nil, "", "no complete Backup"},
+		"one of another cluster":  {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "other" })}, nil, "", "no complete Backup"},
+		"one through another group": {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "beside" })}, func(_ *v1alpha1.LogBackup, s *Seen) {
+			s.Groups = []string{"basic-tidb", "beside"}
+		}, "x", ""},
+		"one with another Secret":      {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Storage.S3.Secret.Name = "new-keys" })}, nil, "", "with the bucket and the Secret of LogBackup the-log"},
 		"one in another bucket":        {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Storage.S3.Bucket = "other" })}, nil, "", "no complete Backup"},
 		"the region by its name":       {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Storage.S3.Region = "us-east-1" })}, nil, "x", ""},
 		"one in another region":        {40, []*v1alpha1.Backup{full("x", 20, func(b *v1alpha1.Backup) { b.Spec.Storage.S3.Region = "eu-west-1" })}, nil, "", "no complete Backup"},

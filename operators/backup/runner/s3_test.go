@@ -26,7 +26,7 @@ func TestBR04AFolderOfABucketBelongsToOneBackup(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.NewResult(p.Begin(t.Context(), storage.Marker{UID: "v"}), "", false).Reason, "both have found it free")
 	_, err = look(t.Context(), s.storage(t), "v")
-	require.ErrorContains(t, err, "has another backup")
+	require.ErrorContains(t, err, "has part of a backup")
 
 	c := Command{UID: "u", Scratch: t.TempDir(), Storage: s.storage(t)}
 	c.Tool = tool(t, `test "$AWS_ACCESS_KEY_ID" = `+access+` && test "$AWS_SECRET_ACCESS_KEY" = `+secret+` || exit 1`)

@@ -54,7 +54,7 @@ func TestBR01AFolderOfGoogleBelongsToOneBackup(t *testing.T) {
 	assert.Equal(t, "gcs://copies/prod/monday/data?credentials-file="+filepath.Join(st.Credentials, CredentialsFile), unescaped(t, p.URL()))
 	assert.Empty(t, p.Env())
 	_, err = look(t.Context(), st, "v")
-	require.ErrorContains(t, err, "has another backup")
+	require.ErrorContains(t, err, "has part of a backup")
 	require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday/data/a", []byte("12345"), nil))
 	require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday2/data/a", []byte("1"), nil))
 	m, err := p.Finish(t.Context(), Marker{UID: "u", Server: "v8"})

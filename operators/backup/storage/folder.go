@@ -31,8 +31,10 @@ func (p *Place) Claim(ctx context.Context, uid string) (*Marker, error) {
 	case m != nil && m.UID == uid && !m.Log:
 		_, err := p.Remove(ctx, uid)
 		return nil, err
+	case m != nil && !m.Complete && !m.Log:
+		return nil, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has part of a backup, of a Backup with UID %s: create this one with another name, or delete the folder if that Backup is gone and has left it", p.Folder, p.Name(), m.UID)
 	case m != nil:
-		return nil, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup: its Backup had UID %s", p.Folder, p.Name(), m.UID)
+		return nil, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup, of a Backup with UID %s: create this one with another name", p.Folder, p.Name(), m.UID)
 	}
 	return nil, p.confirmEmpty(ctx)
 }

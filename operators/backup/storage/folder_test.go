@@ -84,6 +84,7 @@ func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
 	}{
 		"free":                          {map[string]string{"p/bb/data/x": ""}, false, "", 1},
 		"of another backup":             {map[string]string{"p/b/backup.json": `{"uid":"v","complete":true}`}, false, v1alpha1.ReasonFolderTaken, 1},
+		"of half a backup":              {map[string]string{"p/b/backup.json": `{"uid":"v"}`, "p/b/data/x": ""}, false, v1alpha1.ReasonFolderTaken, 2},
 		"of other files":                {map[string]string{"p/b/x": ""}, false, v1alpha1.ReasonFolderTaken, 1},
 		"half of the same, of before":   {map[string]string{"p/b/backup.json": `{"uid":"u"}`, "p/b/data/x": ""}, false, "", 0},
 		"all of the same, told by none": {map[string]string{"p/b/backup.json": `{"uid":"u","complete":true}`, "p/b/data/x": ""}, true, "", 2},
@@ -99,6 +100,18 @@ func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
 			}
 			assert.Len(t, objectstore.Files(t, dir), c.left)
 		})
+	}
+}
+
+// A Backup whose pod was killed three times leaves files. Who deletes it and recreates it, as it says, finds them.
+func TestBR04AFolderThatIsTakenSaysHowToGoOn(t *testing.T) {
+	for marker, words := range map[string]string{
+		`{"uid":"v"}`:                 "has part of a backup, of a Backup with UID v: create this one with another name, or delete the folder if that Backup is gone",
+		`{"uid":"v","complete":true}`: "has another backup, of a Backup with UID v: create this one with another name",
+	} {
+		_, p := volume(t, map[string]string{"p/b/backup.json": marker})
+		_, err := p.Claim(t.Context(), "u")
+		assert.ErrorContains(t, err, words)
 	}
 }
 

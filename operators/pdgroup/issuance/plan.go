@@ -111,7 +111,7 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	edit := fmt.Sprintf("kubectl -n %s edit secret %s", pd.Namespace, name)
 	switch {
 	case ca == nil && len(signed) > 0:
-		p.block(o.Requests, fmt.Sprintf("Secret %s with the CA that has signed Secret %s is gone and is not recreated: members would stop trusting each other's certificates: put it back: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
+		p.block(o.Requests, fmt.Sprintf("Secret %s with the CA that has signed Secret %s is gone and is not recreated: members would stop trusting each other's certificates: put it back, or see docs/tasks/tls.md if there is no copy: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
 			name, signed[0].Name, pd.Namespace, name))
 		return
 	case ca == nil:

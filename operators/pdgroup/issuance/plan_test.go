@@ -176,7 +176,11 @@ func TestSEC01SecretsThatTheClusterDidNotMakeAreLeftAlone(t *testing.T) {
 	delete(o.Secrets, kvSecret)
 	p = MakePlan(pd, o, now)
 	assert.False(t, p.MakesCA)
-	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret with the CA that has signed Secret basic-pd-cluster-secret is gone and is not recreated")
+	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret with the CA that has signed Secret basic-pd-cluster-secret is gone and is not recreated: members would stop trusting each other's certificates: put it back, or see docs/tasks/tls.md if there is no copy: kubectl")
+	clear(o.Secrets)
+	p = MakePlan(pd, o, now)
+	assert.True(t, p.MakesCA, "nothing trusts the former one any more")
+	assert.Len(t, p.Secrets, len(o.Requests))
 
 	pd, o = certified(t)
 	delete(o.Secrets, kvSecret)
