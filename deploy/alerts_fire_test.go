@@ -80,6 +80,11 @@ func suspends(cluster string) sample {
 	return series("tidb_groups_condition", 1, "kind", "PDGroup", "namespace", "shop", "name", cluster+"-pd", "cluster", cluster, "condition", "Ready", "status", "False", "reason", "Suspended")
 }
 
+// holds says that a group of a cluster waits for another one whose change is put off.
+func holds(cluster string) sample {
+	return series("tidb_groups_condition", 1, "kind", "PDGroup", "namespace", "shop", "name", cluster+"-pd", "cluster", cluster, "condition", "UpToDate", "status", "False", "reason", "WaitingForGroups")
+}
+
 func TestAlertsFireForTroubleAlone(t *testing.T) {
 	rules := alertRules(t)
 	desired := func(n float64) sample { return ofGroup("tidb_groups_members", n, "state", "desired") }
@@ -116,6 +121,8 @@ func TestAlertsFireForTroubleAlone(t *testing.T) {
 		"an old Backup of a schedule has failed":          {"TiDBStalled", nil, []sample{stalls("Backup", "daily-20261129-030000")}, 0},
 		"a schedule is stalled by its Backup":             {"TiDBStalled", nil, []sample{stalls("Backup", "daily-20261129-030000"), stalls("BackupSchedule", "daily")}, 1},
 		"the groups of a cluster cannot be written":       {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "RequestFailed")}, 1},
+		"an operator does not look at its group":          {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "WaitingForGroups"), holds("other")}, 1},
+		"a cluster repeats that a group waits its turn":   {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "WaitingForGroups"), holds("shop")}, 0},
 		"a cluster waits for its group":                   {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "Restarting")}, 0},
 		"there is no good backup":                         {"TiDBNoGoodBackup", nil, []sample{old, suspends("other")}, 1},
 		"a suspended cluster has no good backup":          {"TiDBNoGoodBackup", nil, []sample{old, suspends("shop")}, 0},
