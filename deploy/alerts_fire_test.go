@@ -120,7 +120,7 @@ func TestAlertsFireForTroubleAlone(t *testing.T) {
 		"a Backup by hand has failed":                     {"TiDBStalled", nil, []sample{stalls("Backup", "before-upgrade")}, 1},
 		"an old Backup of a schedule has failed":          {"TiDBStalled", nil, []sample{stalls("Backup", "daily-20261129-030000")}, 0},
 		"a schedule is stalled by its Backup":             {"TiDBStalled", nil, []sample{stalls("Backup", "daily-20261129-030000"), stalls("BackupSchedule", "daily")}, 1},
-		"the groups of a cluster cannot be written":       {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "RequestFailed")}, 1},
+		"the groups of a cluster cannot be written":       {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "RequestFailed"), holds("shop")}, 1},
 		"an operator does not look at its group":          {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "WaitingForGroups"), holds("other")}, 1},
 		"a cluster repeats that a group waits its turn":   {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "WaitingForGroups"), holds("shop")}, 0},
 		"a cluster waits for its group":                   {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "Restarting")}, 0},
