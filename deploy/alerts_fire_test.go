@@ -17,10 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sample is a series and its value.
+// sample is a series and its value, and those of the minutes before, the newest last.
 type sample struct {
 	labels map[string]string
 	value  float64
+	before []float64
 }
 
 // series makes a sample of a metric, from names and values of labels.
@@ -47,9 +48,26 @@ func isIn(state string) sample {
 	return ofGroup("tidb_groups_member_state", 1, "member", "a-0", "state", state)
 }
 
-// operator makes what Prometheus says of the operator of PDGroups.
-func operator(up float64) sample {
-	return series("up", up, "job", "tidb-groups", "namespace", "tidb-groups-system", "service", "pdgroup-operator-metrics")
+// operator makes what Prometheus says of the operator of PDGroups, now and in the minutes before.
+func operator(up float64, before ...float64) sample {
+	out := series("up", up, "job", "tidb-groups", "namespace", "tidb-groups-system", "service", "pdgroup-operator-metrics")
+	out.before = before
+	return out
+}
+
+// leads makes what a replica of that operator says of itself.
+func leads(value float64) sample {
+	return series("leader_election_master_status", value, "job", "tidb-groups", "namespace", "tidb-groups-system", "service", "pdgroup-operator-metrics", "name", "tidb-groups-pdgroup")
+}
+
+// stalls makes a condition of an object of backups that a user must act on.
+func stalls(kind, name string) sample {
+	return series("tidb_groups_condition", 1, "kind", kind, "namespace", "shop", "name", name, "cluster", "shop", "condition", "Stalled", "status", "True", "reason", "RunFailed")
+}
+
+// umbrella makes a condition of TidbCluster shop.
+func umbrella(condition, reason string) sample {
+	return series("tidb_groups_condition", 1, "kind", "TidbCluster", "namespace", "shop", "name", "shop", "cluster", "shop", "condition", condition, "status", "False", "reason", reason)
 }
 
 // ageOf makes the age of a backup of a kind, of cluster shop.
@@ -60,6 +78,11 @@ func ageOf(metric, kind string, seconds float64) sample {
 // suspends says that the PDGroup of a cluster is suspended.
 func suspends(cluster string) sample {
 	return series("tidb_groups_condition", 1, "kind", "PDGroup", "namespace", "shop", "name", cluster+"-pd", "cluster", cluster, "condition", "Ready", "status", "False", "reason", "Suspended")
+}
+
+// holds says that a group of a cluster waits for another one whose change is put off.
+func holds(cluster string) sample {
+	return series("tidb_groups_condition", 1, "kind", "PDGroup", "namespace", "shop", "name", cluster+"-pd", "cluster", cluster, "condition", "UpToDate", "status", "False", "reason", "WaitingForGroups")
 }
 
 func TestAlertsFireForTroubleAlone(t *testing.T) {
@@ -88,6 +111,19 @@ func TestAlertsFireForTroubleAlone(t *testing.T) {
 		"one of two replicas answers":                     {"TiDBOperatorAbsent", nil, []sample{operator(0), operator(1)}, 0},
 		"an operator of another owner does not answer":    {"TiDBOperatorAbsent", nil, []sample{series("up", 0, "job", "vault-operator-metrics", "namespace", "vault", "service", "vault-operator-metrics")}, 0},
 		"an operator that was away for a moment is back":  {"TiDBOperatorAbsent", []sample{operator(0)}, []sample{operator(1)}, 0},
+		"an operator crashes again and again":             {"TiDBOperatorAbsent", nil, []sample{operator(1, 0, 0, 0, 0, 1, 0, 0, 0, 0)}, 1},
+		"an operator was replaced":                        {"TiDBOperatorAbsent", []sample{operator(1)}, []sample{operator(1, 1)}, 0},
+		"an operator has missed one scrape":               {"TiDBOperatorAbsent", nil, []sample{operator(1, 1, 1, 1, 1, 1, 0, 1, 1, 1)}, 0},
+		"no replica leads":                                {"TiDBOperatorWithoutLeader", nil, []sample{operator(1), operator(1), leads(0), leads(0)}, 1},
+		"one of two replicas leads":                       {"TiDBOperatorWithoutLeader", nil, []sample{operator(1), operator(1), leads(0), leads(1)}, 0},
+		"another operator has no leader":                  {"TiDBOperatorWithoutLeader", nil, []sample{series("leader_election_master_status", 0, "job", "vault", "namespace", "vault", "name", "vault")}, 0},
+		"a Backup by hand has failed":                     {"TiDBStalled", nil, []sample{stalls("Backup", "before-upgrade")}, 1},
+		"an old Backup of a schedule has failed":          {"TiDBStalled", nil, []sample{stalls("Backup", "daily-20261129-030000")}, 0},
+		"a schedule is stalled by its Backup":             {"TiDBStalled", nil, []sample{stalls("Backup", "daily-20261129-030000"), stalls("BackupSchedule", "daily")}, 1},
+		"the groups of a cluster cannot be written":       {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "RequestFailed"), holds("shop")}, 1},
+		"an operator does not look at its group":          {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "WaitingForGroups"), holds("other")}, 1},
+		"a cluster repeats that a group waits its turn":   {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "WaitingForGroups"), holds("shop")}, 0},
+		"a cluster waits for its group":                   {"TiDBNotUpToDate", nil, []sample{umbrella("UpToDate", "Restarting")}, 0},
 		"there is no good backup":                         {"TiDBNoGoodBackup", nil, []sample{old, suspends("other")}, 1},
 		"a suspended cluster has no good backup":          {"TiDBNoGoodBackup", nil, []sample{old, suspends("shop")}, 0},
 		"a cluster that was resumed has none yet":         {"TiDBNoGoodBackup", []sample{suspends("shop")}, []sample{old}, 0},
@@ -134,7 +170,11 @@ func (m moment) evaluate(t *testing.T, expr string) promql.Vector {
 		for n, one := range samples {
 			// Each comes from a pod of its own, as of two replicas.
 			metric := promlabels.NewBuilder(promlabels.FromMap(one.labels)).Set("pod", fmt.Sprint(at.Unix(), "-", n)).Labels()
-			all = append(all, promql.NewStorageSeries(promql.Series{Metric: metric, Floats: []promql.FPoint{{T: at.UnixMilli(), F: one.value}}}))
+			var points []promql.FPoint
+			for minute, value := range append(slices.Clone(one.before), one.value) {
+				points = append(points, promql.FPoint{T: at.Add(time.Duration(minute-len(one.before)) * time.Minute).UnixMilli(), F: value})
+			}
+			all = append(all, promql.NewStorageSeries(promql.Series{Metric: metric, Floats: points}))
 		}
 	}
 	data := &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*promlabels.Matcher) storage.SeriesSet {

@@ -29,12 +29,15 @@ type rule struct {
 }
 
 func TestAlertsAskForWhatTheOperatorsReport(t *testing.T) {
-	known := map[string][]string{"up": {"job", "namespace", "service"}}
+	known := map[string][]string{
+		"up":                            {"job", "namespace", "service"},
+		"leader_election_master_status": {"job", "namespace", "name"}, // of controller-runtime
+	}
 	for _, m := range metrics.Table() {
 		known[m.Name] = m.Labels
 	}
 	rules := alertRules(t)
-	require.Len(t, rules, 11)
+	require.Len(t, rules, 12)
 	for _, r := range rules {
 		t.Run(r.Alert, func(t *testing.T) {
 			expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
@@ -77,7 +80,7 @@ func checkSelector(t *testing.T, selector *parser.VectorSelector, known map[stri
 func closedSet(label string, selector *parser.VectorSelector) []string {
 	switch label {
 	case "kind":
-		return append(v1alpha1.GroupKinds(func(v1alpha1.ComponentInfo) bool { return true }), "BackupSchedule")
+		return append(v1alpha1.GroupKinds(func(v1alpha1.ComponentInfo) bool { return true }), "Backup", "BackupSchedule", "TidbCluster")
 	case "status":
 		return []string{"True", "False", "Unknown"}
 	case "condition":

@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,6 +71,31 @@ func TestTheDashboardAsksForSeriesThatThereAre(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What has ended well or badly, and what is not to serve, is no trouble of today.
+func TestTheDashboardShowsWhatNeedsAUserAlone(t *testing.T) {
+	of := func(kind, name, condition, status string) sample {
+		return series("tidb_groups_condition", 1, "kind", kind, "namespace", "shop", "name", name, "cluster", "shop", "condition", condition, "status", status, "reason", "RunFailed")
+	}
+	late := func(kind, name string) sample {
+		return series("tidb_groups_unconverged_seconds", 90000, "kind", kind, "namespace", "shop", "name", name, "cluster", "shop")
+	}
+	empty := series("tidb_groups_members", 0, "kind", "TiDBGroup", "namespace", "shop", "name", "empty", "cluster", "shop", "state", "desired")
+	old := "daily-20261129-030000"
+	now := []sample{
+		of("Backup", old, "Ready", "False"), of("Backup", old, "Stalled", "True"), late("Backup", old), of("Restore", "again", "Ready", "False"), late("Restore", "again"),
+		of("TiDBGroup", "empty", "Ready", "False"), empty,
+		of("TiKVGroup", "a", "Ready", "False"), of("TiKVGroup", "a", "Stalled", "True"), late("TiKVGroup", "a"),
+	}
+	for _, title := range []string{"Not Ready", "Stalled", "Not up to date for"} {
+		at := slices.IndexFunc(graphs(t), func(g graph) bool { return g.Title == title })
+		require.GreaterOrEqual(t, at, 0, title)
+		expr := strings.NewReplacer("$namespace", ".*", "$cluster", ".*").Replace(graphs(t)[at].Targets[0].Expr)
+		found := moment{now: now}.evaluate(t, expr)
+		require.Len(t, found, 1, title)
+		assert.Equal(t, "a", found[0].Metric.Get("name"), title)
 	}
 }
 

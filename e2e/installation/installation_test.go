@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -299,13 +300,24 @@ func (in *installed) metricsAreReviewed(namespace string) {
 	token := in.access(in.t.Context(), namespace, "default").BearerToken
 	for _, name := range in.programs() {
 		url := "https://" + in.hosts[name] + ":8443/metrics"
-		require.Eventually(in.t, func() bool { return in.get(url, token) == http.StatusOK }, waitFor, tick, name)
+		// An alert asks for what controller-runtime says of the leader.
+		require.Eventually(in.t, func() bool {
+			status, text := in.read(url, token)
+			return status == http.StatusOK && strings.Contains(text, `leader_election_master_status{name="tidb-groups-`+name+`"} 1`)
+		}, waitFor, tick, name)
 		assert.Equal(in.t, http.StatusUnauthorized, in.get(url, ""), name)
 	}
 }
 
 // get returns the status of an answer; 0 without one.
 func (in *installed) get(url, token string) int {
+	in.t.Helper()
+	status, _ := in.read(url, token)
+	return status
+}
+
+// read returns the status and the text of an answer; 0 without one.
+func (in *installed) read(url, token string) (int, string) {
 	in.t.Helper()
 	request, err := http.NewRequestWithContext(in.t.Context(), http.MethodGet, url, nil)
 	require.NoError(in.t, err)
@@ -316,8 +328,12 @@ func (in *installed) get(url, token string) int {
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	defer func() { _ = response.Body.Close() }()
-	return response.StatusCode
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return response.StatusCode, string(text)
 }

@@ -280,6 +280,18 @@ func TestPausedTellsWhatItWouldDoAndIsReady(t *testing.T) {
 	assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, "restarted for spec.containers[pd].image")
 }
 
+// Who waits for a restart goes by UpToDate: the pod that is told to stop is Ready for a moment more.
+func TestARestartIsUpToDateOnceTheNewPodIsReady(t *testing.T) {
+	for name, told := range map[string]func(*observation.Snapshot){
+		"a new revision": revised(image("pingcap/pd:v9")),
+		"a request":      func(s *observation.Snapshot) { s.Instance.Spec.StopPod = s.Pod.UID },
+	} {
+		i, _ := judge(t, step.Done(), told)
+		assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady), name)
+		assert.True(t, meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionUpToDate), name)
+	}
+}
+
 func TestClaimsAreRecordedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		world []func(*observation.Snapshot)
