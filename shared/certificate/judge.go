@@ -125,9 +125,10 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 }
 
 // Judge says what a user has to fix of the certificates of a group before anything is
-// made or restarted with them; Done if nothing is. pods are those that there are.
+// made or restarted with them; Done if nothing is. pods are those that there are. Those of a
+// suspended group stop, whatever its certificates are.
 func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, now time.Time) step.Outcome {
-	if o := compareTLS(g, pd); o.Kind != step.KindDone || g.GetTLS() == nil {
+	if o := compareTLS(g, pd); o.Kind != step.KindDone || g.GetTLS() == nil || g.GetComponentSpec().Suspended {
 		return o
 	}
 	secret, wrong := s.findProblem(g, pods, now)

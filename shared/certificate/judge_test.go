@@ -120,6 +120,15 @@ func TestSEC01TheDefectOfAnInvalidSecretIsNamed(t *testing.T) {
 	}
 }
 
+// A group that did not stop would keep PD from stopping, and a cluster whose certificates are lost has to.
+func TestSEC01ASuspendedGroupNeedsNoCertificate(t *testing.T) {
+	pd := pdGroup(&v1alpha1.PDTLS{})
+	tidb := tidbGroup(&v1alpha1.TiDBTLS{})
+	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, SecretsFor(tidb, pd).Judge(tidb, pd, nil, now).Reason)
+	tidb.Spec.Suspended = true
+	assert.Equal(t, step.Done(), SecretsFor(tidb, pd).Judge(tidb, pd, nil, now))
+}
+
 func TestSEC01ACertificateMustNameTheExistingPods(t *testing.T) {
 	ca := authority(t)
 	pd := pdGroup(&v1alpha1.PDTLS{})
