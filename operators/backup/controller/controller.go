@@ -116,7 +116,7 @@ func (r *runs) setup() error {
 		b = b.Watches(&v1alpha1.LogBackup{}, reading, changed)
 	}
 	if r.kind == v1alpha1.KindLogBackup {
-		b = b.Watches(&v1alpha1.Restore{}, reading, changed)
+		b = b.Watches(&v1alpha1.Restore{}, reading, changed).Watches(&v1alpha1.BackupSchedule{}, reading, changed)
 	}
 	return b.Complete(r.InScope(edits.NewFairReconciler(r.PerNamespace, r.Now, edits.NewReconciler(r))))
 }
@@ -162,6 +162,9 @@ func concernsRun(run v1alpha1.Run, other client.Object) bool {
 			return l.Spec.TruncateWith != nil && of.Labels[v1alpha1.LabelSchedule] == l.Spec.TruncateWith.Name
 		}
 		return sourceOf(run) == of.Name
+	case *v1alpha1.BackupSchedule:
+		l, is := run.(*v1alpha1.LogBackup)
+		return is && l.Spec.TruncateWith != nil && of.Name == l.Spec.TruncateWith.Name
 	case *v1alpha1.LogBackup:
 		return logOf(run) == of.Name || run.GetTiDBGroup() == of.GetTiDBGroup()
 	case *v1alpha1.Restore:

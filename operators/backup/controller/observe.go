@@ -170,6 +170,14 @@ func (r *runs) observeLog(ctx context.Context, of *v1alpha1.LogBackup, seen *job
 	if of.Spec.TruncateWith == nil {
 		return nil
 	}
+	s := &v1alpha1.BackupSchedule{}
+	found, err := r.find(ctx, of.Namespace, of.Spec.TruncateWith.Name, s)
+	if err != nil {
+		return err
+	}
+	if found {
+		seen.Schedule = s
+	}
 	return r.readBackups(ctx, seen, of, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: of.Spec.TruncateWith.Name})
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/basis"
 	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -79,7 +80,7 @@ func (p *planner) checkTask(l *v1alpha1.LogBackup) step.Outcome {
 	if !IsInState(l, s) {
 		return p.waitForObjects(v1alpha1.ReasonProgressing, "changing the task to state "+string(logState(l)))
 	}
-	return p.truncationRefused(l)
+	return p.checkTruncation(l)
 }
 
 // logRuns is a LogBackup whose Job has not ended. One that was made for another spec is stopped
@@ -308,29 +309,40 @@ func (p *planner) truncateTo(l *v1alpha1.LogBackup) uint64 {
 	if l.Spec.TruncateWith == nil {
 		return 0
 	}
-	oldest := uint64(0)
-	for _, b := range p.seen.Backups {
-		if !isFull(b) || !hasSameAccess(b, l) || !p.isOfCluster(b, l) {
-			continue
-		}
-		at, known := result.ParseTSO(b.Status.TSO)
-		if !known {
-			return 0
-		}
-		if oldest == 0 || at < oldest {
-			oldest = at
-		}
-	}
-	return oldest
+	return basis.FindOldest(p.seen.Backups, p.logOf(l))
 }
 
-// truncationRefused names a time that the log has not reached: all of it would go.
-func (p *planner) truncationRefused(l *v1alpha1.LogBackup) step.Outcome {
+// checkTruncation says why nothing is deleted from a log although spec asks for it; Done if that is not so.
+// Without a word a bucket would grow, or, with a time that the log has not reached, all of it would go.
+func (p *planner) checkTruncation(l *v1alpha1.LogBackup) step.Outcome {
+	if l.DeletionTimestamp != nil {
+		return step.Done()
+	}
+	if with := l.Spec.TruncateWith; with != nil {
+		reason, wrong := p.judgeSchedule(l)
+		if wrong == "" {
+			return step.Done()
+		}
+		return p.stallRun(reason, fmt.Sprintf("spec.truncateWith: BackupSchedule %s %s, and nothing is deleted from the log: name one of type Physical that copies everything of the cluster, in the log's bucket with the log's Secret, or none: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"truncateWith\":null}}'", with.Name, wrong, l.Namespace, l.Name))
+	}
 	end, known := result.ParseTSO(p.plan.Log.Checkpoint)
-	if l.Spec.TruncateBefore == nil || !known || result.TSOFromTime(l.Spec.TruncateBefore.Time) <= end || l.DeletionTimestamp != nil {
+	if l.Spec.TruncateBefore == nil || !known || result.TSOFromTime(l.Spec.TruncateBefore.Time) <= end {
 		return step.Done()
 	}
 	return p.stallRun(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.truncateBefore %s is after the end of the log, %s, and nothing is deleted: set an earlier time, or none: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"truncateBefore\":null}}'", result.FormatMoment(result.TSOFromTime(l.Spec.TruncateBefore.Time)), result.FormatMoment(end), l.Namespace, l.Name))
+}
+
+// judgeSchedule says why a log is not truncated with the Backups of the schedule that it names; empty if it
+// is. Those of one that is gone count all the same.
+func (p *planner) judgeSchedule(l *v1alpha1.LogBackup) (reason, wrong string) {
+	s := p.seen.Schedule
+	if s == nil {
+		if len(p.seen.Backups) > 0 {
+			return "", ""
+		}
+		return v1alpha1.ReasonMissingReference, "does not exist"
+	}
+	return v1alpha1.ReasonInvalidSpec, basis.DescribeMismatch(s.Spec.Template, p.logOf(l))
 }
 
 // SummarizeLog says what a LogBackup whose task is in the state that is asked for has come to.

@@ -141,10 +141,10 @@ func TestBR02ALogIsTruncatedWithTheOldestFullBackup(t *testing.T) {
 		"after its end":          {[]*v1alpha1.Backup{backup(51, nil)}, nil, 0},
 		"while it is read":       {[]*v1alpha1.Backup{backup(10, nil)}, func(_ *v1alpha1.LogBackup, s *Seen) { s.Read = true }, 0},
 		"by a time": {nil, func(l *v1alpha1.LogBackup, _ *Seen) {
-			l.Spec.TruncateBefore = &metav1.Time{Time: result.TimeOf(tso(12))}
+			l.Spec.TruncateWith, l.Spec.TruncateBefore = nil, &metav1.Time{Time: result.TimeOf(tso(12))}
 		}, tso(12)},
 		"by a time after its end": {nil, func(l *v1alpha1.LogBackup, _ *Seen) {
-			l.Spec.TruncateBefore = &metav1.Time{Time: result.TimeOf(tso(51))}
+			l.Spec.TruncateWith, l.Spec.TruncateBefore = nil, &metav1.Time{Time: result.TimeOf(tso(51))}
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +166,44 @@ func TestBR02ALogIsTruncatedWithTheOldestFullBackup(t *testing.T) {
 			assert.Contains(t, p.Start.Spec.Template.Spec.Containers[0].Args, "--truncate="+text(of.want))
 		})
 	}
+}
+
+func TestBR02AScheduleThatALogIsNotTruncatedWithIsNamed(t *testing.T) {
+	for name, of := range map[string]struct {
+		change func(*v1alpha1.BackupTemplate)
+		says   string
+	}{
+		"good":               {nil, ""},
+		"logical":            {func(b *v1alpha1.BackupTemplate) { b.Type = v1alpha1.BackupLogical }, "makes logical Backups"},
+		"of some tables":     {func(b *v1alpha1.BackupTemplate) { b.Filters = []string{"a.*"} }, "copies a part of the cluster"},
+		"of another bucket":  {func(b *v1alpha1.BackupTemplate) { b.Storage.S3.Bucket = "other" }, "has another bucket or Secret"},
+		"of another cluster": {func(b *v1alpha1.BackupTemplate) { b.TiDBGroup.Name = "other" }, "is of another cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := running()
+			l.Spec.TruncateWith = &v1alpha1.LocalReference{Name: "nightly"}
+			s := &v1alpha1.BackupSchedule{Spec: v1alpha1.BackupScheduleSpec{Template: v1alpha1.BackupTemplate{TiDBGroup: l.Spec.TiDBGroup, Type: v1alpha1.BackupPhysical, Storage: *l.Spec.Storage.DeepCopy()}}}
+			if of.change != nil {
+				of.change(&s.Spec.Template)
+			}
+			seen := Seen{Group: group(), Image: image, Now: clock(), Schedule: s}
+			o := MakePlan(l, seen).Outcome
+			if of.says == "" {
+				assert.Equal(t, step.Done(), o)
+				return
+			}
+			assert.Equal(t, v1alpha1.ReasonInvalidSpec, o.Reason)
+			assert.Contains(t, o.Message, "spec.truncateWith: BackupSchedule nightly "+of.says)
+		})
+	}
+	t.Run("missing", func(t *testing.T) {
+		l := running()
+		l.Spec.TruncateWith = &v1alpha1.LocalReference{Name: "nightly"}
+		seen := Seen{Group: group(), Image: image, Now: clock()}
+		assert.Equal(t, v1alpha1.ReasonMissingReference, MakePlan(l, seen).Outcome.Reason)
+		seen.Backups = []*v1alpha1.Backup{toRetained()}
+		assert.Equal(t, step.Done(), MakePlan(l, seen).Outcome, "those that it has made count")
+	})
 }
 
 func TestBR01ALogBackupGoesWhenItsTaskIsStopped(t *testing.T) {

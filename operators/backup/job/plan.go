@@ -50,6 +50,8 @@ type Seen struct {
 	Restores []*v1alpha1.Restore
 	// Groups are the TiDBGroups of the cluster of a log.
 	Groups []string
+	// Schedule that a LogBackup is truncated with; nil if there is none.
+	Schedule *v1alpha1.BackupSchedule
 	// Read says that a Restore which has not ended reads the log, and Cluster that the PDGroup
 	// of the LogBackup is there.
 	Read, Cluster bool

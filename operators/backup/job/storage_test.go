@@ -63,26 +63,6 @@ func TestBR01HowBucketsAreReached(t *testing.T) {
 	}
 }
 
-func TestBR01ALogGoesOnFromABackupOfTheSameBucket(t *testing.T) {
-	gcs := func(bucket, prefix, secret string) v1alpha1.Storage {
-		return v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: bucket, Prefix: prefix, Secret: &v1alpha1.LocalReference{Name: secret}}}
-	}
-	b, l := toRetained(), running()
-	for _, c := range []struct {
-		one, other v1alpha1.Storage
-		same       bool
-	}{
-		{gcs("a", "x", "k"), gcs("a", "y", "k"), true},
-		{gcs("a", "x", "k"), gcs("b", "x", "k"), false},
-		{gcs("a", "x", "k"), gcs("a", "x", "other"), false},
-		{v1alpha1.Storage{PVC: &v1alpha1.PVCStorage{ClaimName: "a"}}, v1alpha1.Storage{PVC: &v1alpha1.PVCStorage{ClaimName: "a"}}, false},
-		{v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "a", Container: "c"}}, v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "b", Container: "c"}}, false},
-	} {
-		b.Spec.Storage, l.Spec.Storage = c.one, c.other
-		assert.Equal(t, c.same, hasSameAccess(b, l))
-	}
-}
-
 // A backup in Azure could be made in any version, and its Restore failed at once.
 func TestBR04TiDBLightningThatCannotReadFromAzureIsNamedBefore(t *testing.T) {
 	begins := func(version, image string, change func(*v1alpha1.Restore)) Plan {
