@@ -114,7 +114,9 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
 		if pair, err := one.Pair(); err == nil {
-			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.firstToExpire(now).NotAfter.UTC())}
+			first := pair.firstToExpire(now)
+			begin := metav1.NewTime(first.NotBefore.UTC())
+			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(first.NotAfter.UTC()), NotBefore: &begin}
 			if one.Made {
 				status.Trust = one.Trust()
 			}

@@ -233,7 +233,8 @@ func TestSEC01StatusShowsWhenCertificatesExpire(t *testing.T) {
 	pd := pdGroup(&v1alpha1.PDTLS{})
 	s := SecretsFor(pd, pd)
 	s.Member.Data = data(t, ca, pki.Leaf{Names: sans(), From: now.Add(-time.Hour), Until: now.AddDate(1, 0, 0)})
-	assert.Equal(t, []v1alpha1.CertificateStatus{{SecretName: "basic-pd-cluster-secret", NotAfter: metav1.NewTime(now.AddDate(0, 0, 9))}}, s.Statuses(now), "the CA ends before it") //nolint:gosec // a name
+	begin := metav1.NewTime(now.AddDate(0, 0, -9))
+	assert.Equal(t, []v1alpha1.CertificateStatus{{SecretName: "basic-pd-cluster-secret", NotAfter: metav1.NewTime(now.AddDate(0, 0, 9)), NotBefore: &begin}}, s.Statuses(now), "the CA ends before it") //nolint:gosec // a name
 	s.Client.Data = data(t, ca, pki.Leaf{})
 	assert.Len(t, s.Statuses(now), 2)
 	assert.True(t, s.Statuses(now)[1].NotAfter.Time.Equal(now.Add(time.Hour)))

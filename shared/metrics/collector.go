@@ -74,7 +74,7 @@ func newCollector(source Source) *collector {
 	c := &collector{Source: source, descs: map[string]*prometheus.Desc{}}
 	c.describe(source.Kind, condition, unconverged)
 	if source.hasGroups() {
-		c.describe(source.Kind, members, memberState, certDays)
+		c.describe(source.Kind, members, memberState, certDays, certLife)
 	}
 	if source.hasStores() {
 		c.describe(source.Kind, regionsLeft)
@@ -248,6 +248,9 @@ func (c *collector) collectGroups(ctx context.Context, ch chan<- prometheus.Metr
 		c.sendGauge(ch, members, float64(status.UpdatedReplicas), g, "updated")
 		for _, certificate := range status.Certificates {
 			c.sendGauge(ch, certDays, float64(certificate.NotAfter.Sub(c.Now()))/float64(day), g, certificate.SecretName)
+			if begin := certificate.NotBefore; begin != nil {
+				c.sendGauge(ch, certLife, float64(certificate.NotAfter.Sub(begin.Time))/float64(day), g, certificate.SecretName)
+			}
 		}
 		if err := c.collectHolder(ctx, ch, g); err != nil {
 			return err

@@ -120,11 +120,12 @@ func TestOPS03MetricsShowTheIdentityAndProgressOfAGroup(t *testing.T) {
 
 func TestSEC01MetricsShowTheDaysUntilCertificatesExpire(t *testing.T) {
 	g := tikvGroup()
-	g.Status.Certificates = []v1alpha1.CertificateStatus{{SecretName: "a", NotAfter: metav1.NewTime(clock().Add(36 * time.Hour))}, {SecretName: "b", NotAfter: metav1.NewTime(clock().Add(-12 * time.Hour))}}
+	g.Status.Certificates = []v1alpha1.CertificateStatus{{SecretName: "a", NotAfter: metav1.NewTime(clock().Add(36 * time.Hour)), NotBefore: &metav1.Time{Time: clock().Add(-12 * time.Hour)}}, {SecretName: "b", NotAfter: metav1.NewTime(clock().Add(-12 * time.Hour))}}
 	c := newCluster(t, v1alpha1.KindTiKVGroup, listTiKV, g)
 	assert.Equal(t, []string{
 		"certificate_days_left{cluster=basic,kind=TiKVGroup,name=basic-tikv,namespace=db,secret=a} 1.5",
 		"certificate_days_left{cluster=basic,kind=TiKVGroup,name=basic-tikv,namespace=db,secret=b} -0.5",
+		"certificate_lifetime_days{cluster=basic,kind=TiKVGroup,name=basic-tikv,namespace=db,secret=a} 2",
 	}, slices.DeleteFunc(c.series(t), func(s string) bool { return !strings.HasPrefix(s, "certificate") }))
 }
 

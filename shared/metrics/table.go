@@ -34,6 +34,7 @@ const (
 	disruption  = "tidb_groups_disruption_seconds"
 	claimDays   = "tidb_groups_claim_days_left"
 	certDays    = "tidb_groups_certificate_days_left"
+	certLife    = "tidb_groups_certificate_lifetime_days"
 	backupAge   = "tidb_groups_last_backup_seconds"
 	logAge      = "tidb_groups_log_backup_checkpoint_seconds"
 	outcomes    = "tidb_groups_reconcile_outcomes_total"
@@ -54,9 +55,10 @@ func Table() []Metric {
 		{members, "gauge", objectLabels("state"), "Members of a group by state: desired, existing, ready, updated (at the revision that the spec asks for).", "of groups"},
 		{memberState, "gauge", objectLabels("member", "state"), "1 for the state in which the database has a member of a group: of PD Leader, Follower, Removed; of a store Up, Disconnected, Down, Offline, Tombstone; of the others Serving, Starting.", "of groups"},
 		{regionsLeft, "gauge", objectLabels("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", stores},
-		{disruption, "gauge", objectLabels("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while no member has it.", "pdgroup"},
-		{claimDays, "gauge", objectLabels("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
+		{disruption, "gauge", objectLabels("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series without one.", "pdgroup"},
+		{claimDays, "gauge", objectLabels("member"), "Days until the claim of a member that has left is deleted; none if it stays.", "instance"},
 		{certDays, "gauge", objectLabels("secret"), "Days until a certificate that a group uses expires, or one that has signed it; negative afterwards. As old as the status of the group.", "of groups"},
+		{certLife, "gauge", objectLabels("secret"), "Lifetime of that certificate.", "of groups"},
 		{backupAge, "gauge", objectLabels(), "For how many seconds the newest complete backup of a BackupSchedule has been complete; since the schedule was created if there is none.", "backup"},
 		{logAge, "gauge", objectLabels(), "How many seconds ago the log of a LogBackup was complete, when last checked; since it was created if it never was. No series for one that must stop.", "backup"},
 		{outcomes, "counter", []string{"kind", "step", "outcome"}, "Ends of reconciling, by step (plan, act, report) and outcome (Done, Wait, After, Fail, Stall).", "all"},

@@ -264,6 +264,9 @@ type CertificateStatus struct {
 	SecretName string `json:"secretName"`
 	// NotAfter is when it expires, or an earlier one of those that have signed it.
 	NotAfter metav1.Time `json:"notAfter"`
+	// NotBefore is when the same one became valid.
+	// +optional
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 	// Trust is a digest of the authorities in ca.crt and of the one that has signed the
 	// certificate, of a Secret that is made for the group.
 	// +optional
