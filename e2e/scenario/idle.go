@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/machine"
@@ -22,12 +24,24 @@ const (
 )
 
 // idle waits until nothing is written any more, and then for so long that
-// nothing is.
-func (r *runner) idle(ctx context.Context, d time.Duration) error {
+// nothing is. While the database calls a member something else than before, as it does with one
+// of a busy machine whose heartbeat is late, there is something to write, and it is looked again.
+func (r *runner) idle(ctx context.Context, d time.Duration) (err error) {
+	for range restTries {
+		var moved bool
+		if moved, err = r.lookIdle(ctx, d); !moved {
+			return err
+		}
+	}
+	return err
+}
+
+// lookIdle is idle once. moved says that it failed, and that the state of a member was another one then.
+func (r *runner) lookIdle(ctx context.Context, d time.Duration) (moved bool, err error) {
 	for range restTries {
 		written, err := r.written(ctx, machine.StretchWait(restTime))
 		if err != nil {
-			return err
+			return false, err
 		}
 		if written == nil {
 			break
@@ -35,14 +49,27 @@ func (r *runner) idle(ctx context.Context, d time.Duration) error {
 	}
 	before, err := r.statuses(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	written, err := r.written(ctx, d)
 	if written == nil || err != nil {
-		return err
+		return false, err
 	}
 	after, err := r.statuses(ctx)
-	return errors.Join(written, err, errors.New(cmp.Diff(before, after)))
+	moved = err == nil && !maps.Equal(memberStates(before), memberStates(after))
+	return moved, errors.Join(written, err, errors.New(cmp.Diff(before, after)))
+}
+
+// memberStates are what the database calls the members, by kind and name of their objects.
+func memberStates(statuses map[string]any) map[string]string {
+	out := map[string]string{}
+	for key, status := range statuses {
+		fields, _ := status.(map[string]any)
+		if state, _, _ := unstructured.NestedString(fields, "member", "state"); state != "" {
+			out[key] = state
+		}
+	}
+	return out
 }
 
 // statuses returns the status of every object, by kind and name.
