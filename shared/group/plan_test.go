@@ -240,3 +240,9 @@ func TestADeletedGroupNamesWhatItsInstancesWaitFor(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "2 Instances are still being deleted: Instance "+s.Instances[1].Name+": pod b is being stopped", plan.Outcome.Message)
 }
+
+// On a node that does not answer it may stay for good.
+func TestAnInstanceThatIsRecreatedIsDescribedByACommand(t *testing.T) {
+	o := member.AwaitRecreation(&v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db-0"}})
+	assert.Equal(t, "Instance db-0 is being deleted and will be recreated when it is gone: kubectl -n ns describe instance db-0", o.Message)
+}
