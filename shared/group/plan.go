@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -65,7 +67,7 @@ func checkPreconditions(g v1alpha1.Group, s observation.Snapshot, r component.Re
 	case g.GetDeletionTimestamp() != nil:
 		// Owner references release everything; the Instances' own finalizers
 		// stop the pods and apply the claim retention.
-		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%d Instances are still being deleted", len(s.Instances)))
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, describeDeletion(s.Instances))
 	case len(r.Problems) > 0:
 		return step.Stall(v1alpha1.ReasonInvalidSpec, strings.Join(r.Problems, "; "))
 	}
@@ -73,6 +75,18 @@ func checkPreconditions(g v1alpha1.Group, s observation.Snapshot, r component.Re
 		return o
 	}
 	return observation.CheckNames(g, s)
+}
+
+// describeDeletion says what keeps a group that is being deleted: the first of its Instances that says
+// what it waits for.
+func describeDeletion(instances []*v1alpha1.Instance) string {
+	text := fmt.Sprintf("%d Instances are still being deleted", len(instances))
+	for _, i := range instances {
+		if c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate); c != nil && c.Status == metav1.ConditionFalse {
+			return text + ": Instance " + i.Name + ": " + c.Message
+		}
+	}
+	return text
 }
 
 // planNothing is the plan that changes nothing but the PodDisruptionBudget, and says why.

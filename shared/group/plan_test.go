@@ -227,3 +227,22 @@ func TestSEC01NoMemberIsRestartedRightAfterASecretHasChanged(t *testing.T) {
 	s.Certificates.Client.Written, g.Status.CurrentRevision = now, hash
 	assert.Equal(t, hash, made().Target.Hash, "renewals hold nothing back")
 }
+
+// Only what is deleted in the foreground, as Argo CD does, is seen while it goes.
+func TestADeletedGroupNamesWhatItsInstancesWaitFor(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", DeletionTimestamp: ptr.To(metav1.Now())}}
+	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.MarkDeleted(instancetest.Instance(0, "a")), instancetest.MarkDeleted(instancetest.Instance(1, "b"))}}
+	plan, err := MakePlan(g, s, component.Rendering{})
+	require.NoError(t, err)
+	assert.Equal(t, "2 Instances are still being deleted", plan.Outcome.Message)
+	s.Instances[1].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Message: "pod b is being stopped"}}
+	plan, err = MakePlan(g, s, component.Rendering{})
+	require.NoError(t, err)
+	assert.Equal(t, "2 Instances are still being deleted: Instance "+s.Instances[1].Name+": pod b is being stopped", plan.Outcome.Message)
+}
+
+// On a node that does not answer it may stay for good.
+func TestAnInstanceThatIsRecreatedIsDescribedByACommand(t *testing.T) {
+	o := member.AwaitRecreation(&v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db-0"}})
+	assert.Equal(t, "Instance db-0 is being deleted and will be recreated when it is gone: kubectl -n ns describe instance db-0", o.Message)
+}

@@ -36,15 +36,16 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 	counts := rollout.Count(s, plan.Target.Hash)
 	noteReason, note := findNote(g, s)
 	reported := reportedOutcome(g, s, step.Worst(work.Acted, plan.Outcome))
+	suspended, deleting := spec.Suspended && !IsSuspensionPaused(g, s), g.GetDeletionTimestamp() != nil
 	set.Finish(conditions.Verdict{
-		Serving:    work.Serving && (!spec.Suspended || spec.Paused),
+		Serving:    work.Serving && !suspended,
 		Summary:    describeServing(g, counts),
 		Outcome:    reported,
 		Unpause:    origin.OfGroup(g).Unset("paused"),
 		Resume:     origin.OfGroup(g).Unset("suspended"),
 		NoteReason: noteReason, Note: note,
-		Paused:    spec.Paused,
-		Suspended: spec.Suspended && !spec.Paused,
+		Paused:    spec.Paused && !deleting,
+		Suspended: suspended && !deleting,
 	})
 	if _, stands := reportedSince(g, reported.Reason); !stands && stallsAfter(reported.Reason) > 0 {
 		set.NotBefore(v1alpha1.ConditionReconciling, metav1.NewTime(s.Now))
@@ -83,7 +84,8 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 
 // IsSuspensionPaused reports whether a group that is to be suspended runs on, because it is paused.
 func IsSuspensionPaused(g v1alpha1.Group, s observation.Snapshot) bool {
-	return g.GetComponentSpec().Suspended && g.GetComponentSpec().Paused && rollout.Count(s, "").Ready > 0
+	return g.GetComponentSpec().Suspended && g.GetComponentSpec().Paused &&
+		slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Status.PodUID != "" })
 }
 
 // stallsAfter is for how long a reason may stand before it is a matter for a user; 0 for

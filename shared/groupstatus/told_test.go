@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -121,4 +122,42 @@ func TestAGroupNamesMembersWithoutLeaders(t *testing.T) {
 	assert.True(t, set.Is(v1alpha1.ConditionUpToDate))
 	assert.Equal(t, v1alpha1.ReasonLeadersEvicted, status.Reason)
 	assert.Contains(t, status.Message, "no leaders on basic-pd-0")
+}
+
+func TestASuspendedGroupSaysSoWhileItIsPaused(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod, reason string
+	}{
+		"that has stopped": {"", v1alpha1.ReasonSuspended},
+		"that runs on":     {"p", v1alpha1.ReasonReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
+			g.Spec.Suspended, g.Spec.Paused, g.Spec.Replicas = true, true, ptr.To[int32](1)
+			i := instance(1, func(s *conditions.Set) { s.Finish(conditions.Verdict{Serving: c.pod != "", Outcome: step.Done()}) })
+			i.Status.PodUID = types.UID(c.pod)
+			set := conditions.New(nil, 1, clock())
+			groupstatus.Report(g, observation.Snapshot{Now: clock(), Instances: []*v1alpha1.Instance{i}}, planning.Plan{Outcome: step.Done()}, groupstatus.Work{Acted: step.Done(), Serving: c.pod != ""}, set)
+			assert.Equal(t, c.reason, set.Get(v1alpha1.ConditionReady).Reason, set.Get(v1alpha1.ConditionReady).Message)
+		})
+	}
+}
+
+// What would end a pause or a suspension changes nothing of a group that is being deleted.
+func TestADeletedGroupSaysThatItIs(t *testing.T) {
+	for name, put := range map[string]func(*v1alpha1.TiKVGroup){
+		"suspended": func(g *v1alpha1.TiKVGroup) { g.Spec.Suspended = true },
+		"paused":    func(g *v1alpha1.TiKVGroup) { g.Spec.Paused = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1, DeletionTimestamp: ptr.To(metav1.NewTime(clock()))}}
+			put(g)
+			set := conditions.New(nil, 1, clock())
+			end := step.Wait("Instance", time.Minute, v1alpha1.ReasonDeleting, "1 Instances are still being deleted")
+			status := groupstatus.Report(g, observation.Snapshot{Now: clock()}, planning.Plan{Outcome: end}, groupstatus.Work{Acted: step.Done()}, set)
+			assert.Equal(t, v1alpha1.ReasonDeleting, status.Reason)
+			assert.Equal(t, v1alpha1.ReasonDeleting, set.Get(v1alpha1.ConditionReady).Reason)
+			assert.False(t, set.Is(v1alpha1.ConditionPaused))
+		})
+	}
 }

@@ -16,7 +16,7 @@ const WaitDeadline = time.Minute
 
 // AwaitRecreation waits until an Instance that is being deleted has gone and is recreated.
 func AwaitRecreation(i *v1alpha1.Instance) step.Outcome {
-	return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted and will be recreated")
+	return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted and will be recreated when it is gone: kubectl -n "+i.Namespace+" describe instance "+i.Name)
 }
 
 // OutcomeOf tells by the conditions of an Instance whether it is what its spec asks for,

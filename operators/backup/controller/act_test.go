@@ -204,3 +204,9 @@ func TestBR01BackupsOfALogMayBeThroughAnyTiDBGroupOfItsCluster(t *testing.T) {
 	require.Len(t, seen.Backups, 1)
 	assert.Equal(t, "b", seen.Backups[0].Name)
 }
+
+func TestAPausedScheduleDoesNotTellOfANextBackup(t *testing.T) {
+	s := &v1alpha1.BackupSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "nightly"}, Spec: v1alpha1.BackupScheduleSpec{Schedule: "0 2 * * *", Paused: true}}
+	_, set := reportSchedule(s, schedule.MakePlan(s, schedule.Seen{Now: time.Unix(1800000000, 0)}), step.Done(), time.Unix(1800000000, 0))
+	assert.Equal(t, "no backup has ended yet; none begins while spec.paused is true", set.Get(v1alpha1.ConditionReady).Message)
+}

@@ -44,18 +44,22 @@ func reportSchedule(s *v1alpha1.BackupSchedule, p schedule.Plan, outcome step.Ou
 	}
 	status.ObservedGeneration = s.Generation
 	worst := step.Worst(outcome, p.Outcome, p.Last)
-	set.Finish(conditions.Verdict{Serving: worst.Kind != step.KindStall, Summary: summarizeSchedule(&status), Outcome: worst, Paused: s.Spec.Paused})
+	set.Finish(conditions.Verdict{Serving: worst.Kind != step.KindStall, Summary: summarizeSchedule(&status, s.Spec.Paused), Outcome: worst, Paused: s.Spec.Paused})
 	status.Conditions = set.List()
 	status.Reason, status.Message = set.Headline()
 	return status, set
 }
 
 // summarizeSchedule says what a schedule has come to.
-func summarizeSchedule(status *v1alpha1.BackupScheduleStatus) string {
-	if status.LastBackup == "" {
-		return "no backup has ended yet; the next begins at " + formatTime(status.NextRun)
+func summarizeSchedule(status *v1alpha1.BackupScheduleStatus, isPaused bool) string {
+	last, next := "no backup has ended yet", "the next begins at "+formatTime(status.NextRun)
+	if status.LastBackup != "" {
+		last = "the last backup is " + status.LastBackup
 	}
-	return fmt.Sprintf("the last backup is %s; the next begins at %s", status.LastBackup, formatTime(status.NextRun))
+	if isPaused {
+		next = "none begins while spec.paused is true"
+	}
+	return last + "; " + next
 }
 
 // formatTime tells a time.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -25,6 +26,7 @@ const defaultCheck = 5 * time.Minute
 // asked for, and reports how far the log is. Its report is in status before the Job is deleted.
 func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 	if !p.hasFinalizer() {
+		p.plan.Outcome = p.waitForStop(leaving)
 		if l.DeletionTimestamp == nil {
 			// No task begins before it is sure that it is stopped again.
 			p.plan.Hold = true
@@ -74,7 +76,7 @@ func IsInState(l *v1alpha1.LogBackup, s v1alpha1.LogBackupStatus) bool {
 func (p *planner) checkTask(l *v1alpha1.LogBackup) step.Outcome {
 	s := p.plan.Log
 	s.State = p.plan.Status.State
-	if s.Failures > 0 {
+	if s.Failures > 0 && meta.IsStatusConditionTrue(l.Status.Conditions, v1alpha1.ConditionStalled) {
 		return p.asBefore()
 	}
 	if !IsInState(l, s) {

@@ -533,3 +533,25 @@ func TestBR01ALogDoesNotGoOnAfterARestoreThatBRHasWritten(t *testing.T) {
 		})
 	}
 }
+
+// The failure is over when the next Job runs: of one that waited for its cluster first, nothing but
+// "the run has failed" was left.
+func TestBR01ALogBackupThatIsTriedAgainSaysWhatItDoes(t *testing.T) {
+	l := running()
+	l.Status.Failures = 1
+	seen := Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}
+	seen.Group.Status.Conditions[0].Status = metav1.ConditionFalse
+	p := MakePlan(l, seen)
+	require.Equal(t, v1alpha1.ReasonWaitingForTiDBGroup, p.Outcome.Reason)
+	l.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: p.Outcome.Reason}}
+	seen.Group = group()
+	p = MakePlan(l, seen)
+	require.NotNil(t, p.Start)
+	assert.Equal(t, v1alpha1.ReasonCreating, p.Outcome.Reason)
+	seen.Jobs = []*batchv1.Job{p.Start}
+	p.Start.CreationTimestamp = metav1.NewTime(seen.Now)
+	assert.Equal(t, v1alpha1.ReasonJobRunning, MakePlan(l, seen).Outcome.Reason)
+
+	l.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonStorageRefused, Message: "why"}}
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, MakePlan(l, seen).Outcome.Reason, "what a user was told stands until a Job goes well")
+}

@@ -25,6 +25,8 @@ const (
 	lastRetry  = 10 * time.Minute
 	// maxLost is how many attempts of a backup may end without a word, as with their node.
 	maxLost = 3
+	// leaving is said of a run that is being deleted, and that this operator does not keep.
+	leaving = "it is being deleted, and waits for its Job or for finalizers of others"
 )
 
 // Seen is what a plan is made from.
@@ -104,7 +106,9 @@ func MakePlan(run v1alpha1.Run, seen Seen) Plan {
 	backup, isBackup := run.(*v1alpha1.Backup)
 	switch {
 	case run.GetDeletionTimestamp() != nil:
+		p.plan.Outcome = p.waitForStop(leaving)
 		if isBackup && p.hasFinalizer() {
+			p.plan.Outcome = step.Done()
 			p.planDeletion(backup.Spec.CleanupPolicy, jobtemplate.FilesOf(backup))
 		}
 		return p.plan

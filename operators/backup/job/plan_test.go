@@ -650,3 +650,19 @@ func TestARunThatGoesOnSaysHowFarItIs(t *testing.T) {
 	assert.Empty(t, p.Status.Progress)
 	assert.Nil(t, p.Status.EstimatedCompletionTime)
 }
+
+// It said that everything matches the spec, and that all was copied.
+func TestARunThatIsBeingDeletedSaysSo(t *testing.T) {
+	restore, l, backup := fromPVC(), pitr(), toRetained()
+	l.Finalizers = nil
+	for _, run := range []v1alpha1.Run{restore, l, backup} {
+		run.SetDeletionTimestamp(&metav1.Time{Time: clock()})
+		p := MakePlan(run, Seen{Now: clock()})
+		assert.Equal(t, v1alpha1.ReasonDeleting, p.Outcome.Reason, run.RunKind())
+		stuck := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", DeletionTimestamp: &metav1.Time{Time: clock()}}}
+		stuck.Spec.NodeName = "n1"
+		p = MakePlan(run, Seen{Now: clock(), Pods: []*corev1.Pod{stuck}})
+		assert.Equal(t, v1alpha1.ReasonPodTerminating, p.Outcome.Reason, run.RunKind())
+		assert.Contains(t, p.Outcome.Message, "kubectl get node n1")
+	}
+}

@@ -97,10 +97,11 @@ func TestBR02BackupsAreMadeAfterAClockThatWasAhead(t *testing.T) {
 
 func TestBR02AnInvalidScheduleIsNamed(t *testing.T) {
 	for words, change := range map[string]func(*v1alpha1.BackupScheduleSpec){
-		`spec.schedule: "CRON_TZ=UTC 0 2 * * *"`: func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "CRON_TZ=UTC 0 2 * * *" },
-		`spec.schedule: "0 2 * *"`:               func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "0 2 * *" },
-		`spec.schedule: "@every 1h"`:             func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "@every 1h" },
-		`spec.timeZone: "Mars"`:                  func(s *v1alpha1.BackupScheduleSpec) { s.TimeZone = "Mars" },
+		`spec.schedule: "CRON_TZ=UTC 0 2 * * *"`:  func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "CRON_TZ=UTC 0 2 * * *" },
+		`spec.schedule: "0 2 * *"`:                func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "0 2 * *" },
+		`spec.schedule: "@every 1h"`:              func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "@every 1h" },
+		`spec.schedule: "0 2 30 2 *" never comes`: func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "0 2 30 2 *" },
+		`spec.timeZone: "Mars"`:                   func(s *v1alpha1.BackupScheduleSpec) { s.TimeZone = "Mars" },
 	} {
 		s := sample(func(s *v1alpha1.BackupSchedule) {
 			s.Spec.MaxBackups = ptr.To[int32](1)

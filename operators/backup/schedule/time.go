@@ -16,6 +16,8 @@ func Parse(spec *v1alpha1.BackupScheduleSpec) (cron.Schedule, error) {
 	out, err := timetable.Parse(spec.Schedule, spec.TimeZone)
 	var zone *timetable.ZoneError
 	switch {
+	case err == nil && out.Next(time.Unix(0, 0)).IsZero(): // none in five years
+		return nil, fmt.Errorf("spec.schedule: %q never comes, for no month that it names has such a day; to make no backups set spec.paused to true", spec.Schedule)
 	case err == nil:
 		return out, nil
 	case errors.Is(err, timetable.ErrZoneInSchedule):

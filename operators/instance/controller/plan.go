@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,7 @@ func makePlan(s *observation.Snapshot) *planning.Plan {
 		return p
 	case deleting && !observation.MustFinalize(s):
 		// Nothing of ours is left, or was ever made; others hold the Instance.
-		p.Outcome = planning.Wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted and waits for finalizers of others")
+		p.Outcome = planning.Wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted and waits for finalizers of others: %s", strings.Join(instance.Finalizers, ", "))
 		p.Outcome.After = planning.Recheck // no watch reports when the group goes
 		return p
 	case deleting && !observation.IsDraining(s):

@@ -280,18 +280,6 @@ func TestPausedTellsWhatItWouldDoAndIsReady(t *testing.T) {
 	assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, "restarted for spec.containers[pd].image")
 }
 
-// Who waits for a restart goes by UpToDate: the pod that is told to stop is Ready for a moment more.
-func TestARestartIsUpToDateOnceTheNewPodIsReady(t *testing.T) {
-	for name, told := range map[string]func(*observation.Snapshot){
-		"a new revision": revised(image("pingcap/pd:v9")),
-		"a request":      func(s *observation.Snapshot) { s.Instance.Spec.StopPod = s.Pod.UID },
-	} {
-		i, _ := judge(t, step.Done(), told)
-		assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady), name)
-		assert.True(t, meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionUpToDate), name)
-	}
-}
-
 func TestClaimsAreRecordedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		world []func(*observation.Snapshot)
@@ -419,4 +407,30 @@ func TestAProblemThatAUserMustFixStallsAfterAWhile(t *testing.T) {
 			assert.Equal(t, !c.stalled, meta.IsStatusConditionTrue(late.after.Conditions, v1alpha1.ConditionReconciling))
 		})
 	}
+}
+
+// What counts on the member must not be told that it serves when its pod has just been deleted.
+func TestAnInstanceIsNotReadyOnceItsPodIsDeleted(t *testing.T) {
+	for name, change := range map[string]func(*observation.Snapshot){
+		"for a restart":    revised(image("pingcap/pd:v9")),
+		"for a request":    func(s *observation.Snapshot) { s.Instance.Spec.StopPod = s.Pod.UID },
+		"for a suspension": func(s *observation.Snapshot) { s.Instance.Spec.Suspended = true },
+		"for a deletion":   func(s *observation.Snapshot) { s.Instance.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, _ := judge(t, step.Done(), change)
+			assert.False(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady))
+			assert.True(t, meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionUpToDate))
+			assert.Equal(t, v1alpha1.ReasonPodTerminating, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Reason)
+			i, _ = judge(t, step.Fail(v1alpha1.ReasonRequestFailed, errors.New("no answer")), change)
+			assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady), "it could not be deleted")
+		})
+	}
+}
+
+func TestAnInstanceThatOthersHoldNamesTheirFinalizers(t *testing.T) {
+	i, _ := judge(t, step.Done(), noPod, func(s *observation.Snapshot) {
+		s.Instance.DeletionTimestamp, s.Instance.Finalizers = ptr.To(metav1.NewTime(clock())), []string{"example.com/audit"}
+	})
+	assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, "waits for finalizers of others: example.com/audit")
 }

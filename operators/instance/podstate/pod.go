@@ -47,6 +47,8 @@ func Outcome(s *observation.Snapshot, p *planning.Plan, acted step.Outcome) step
 		return WaitForStop(s, pod)
 	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
 		return WaitForRecreation(s)
+	case p.DeletePod != nil && acted.Kind == step.KindDone: // just now, which the pod that was seen does not show
+		return WaitForStop(s, pod)
 	case Is(pod, corev1.PodReady):
 		return step.Done()
 	}

@@ -66,7 +66,7 @@ func TestReport(t *testing.T) {
 		"a pause":                                {func(g *v1alpha1.PDGroup) { bootstrapped(g); paused(g) }, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a suspension under way":                 {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g) }, nil, "False/Suspended", "False/Suspended", "True/Bootstrapped", "False/Suspended"},
 		"a suspension that a pause holds back":   {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g); paused(g) }, nil, "True/Ready", "False/Paused", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a suspension that was paused later":     {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g); paused(g) }, stopped, "False/NotReady", "True/UpToDate", "True/Bootstrapped", "False/Suspended"},
+		"a suspension that was paused later":     {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g); paused(g) }, stopped, "False/Suspended", "True/UpToDate", "True/Bootstrapped", "False/Suspended"},
 		"a suspension that has arrived":          {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g) }, stopped, "False/Suspended", "True/UpToDate", "True/Bootstrapped", "False/Suspended"},
 		"a deletion":                             {func(g *v1alpha1.PDGroup) { bootstrapped(g); deleting(g) }, nil, "True/Ready", "False/Deleting", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a bootstrapped cluster without members": {bootstrapped, memberless, "False/Creating", "False/Creating", "True/Bootstrapped", "False/PDUnreachable"},

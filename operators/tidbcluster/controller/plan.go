@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -41,7 +42,7 @@ type groupChange struct {
 func makePlan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 	var p clusterPlan
 	if c.DeletionTimestamp != nil {
-		p.Outcome = step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, "the groups are being deleted")
+		p.Outcome = step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, describeDeletion(c, s))
 		return p
 	}
 	p.Bootstrap = bootstrap.MakePlan(c, s.bootstrap)
@@ -70,6 +71,21 @@ func makePlan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 	p.Prune = slices.DeleteFunc(p.Prune, func(g v1alpha1.Group) bool { return p.lacksKind(wanted, g.GroupKind()) })
 	p.Outcome = step.Worst(p.Outcome, worstGroupOutcome(p.Apply, s.overdue), p.Bootstrap.Outcome)
 	return p
+}
+
+// describeDeletion says what keeps a cluster that is being deleted: the first of its groups that is deleted, too.
+func describeDeletion(c *v1alpha1.TidbCluster, s snapshot) string {
+	wanted := renderGroups(c)
+	for _, g := range append(wanted, listRemovedGroups(c, s, wanted)...) {
+		live := s.groups[keyOf(g)]
+		if live == nil || !ownsGroup(c, live) {
+			continue
+		}
+		if said := meta.FindStatusCondition(live.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate); said != nil && said.Reason == v1alpha1.ReasonDeleting {
+			return "the groups are being deleted: " + g.GroupKind() + " " + g.GetName() + ": " + said.Message
+		}
+	}
+	return "the groups are being deleted"
 }
 
 // lacksKind reports whether a group of a kind is wanted and not applied: the one that its entry had

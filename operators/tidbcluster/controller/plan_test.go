@@ -400,3 +400,22 @@ func TestTheColumnsOfAClusterTellTheState(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonImagePullFailed, out.Status.Reason)
 	assert.Equal(t, "PDGroup basic-pd: Instance basic-pd-2: image x cannot be pulled", out.Status.Message)
 }
+
+// Only what is deleted in the foreground, as Argo CD does, is seen while it goes.
+func TestADeletedClusterNamesWhatItsGroupsWaitFor(t *testing.T) {
+	c := stored(t)
+	s := made(c, step.Done())
+	c.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+	assert.Equal(t, "the groups are being deleted", makePlan(c, s).Outcome.Message)
+	kv := s.groups[groupKey{v1alpha1.KindTiKVGroup, "basic-tikv"}]
+	kv.SetDeletionTimestamp(c.DeletionTimestamp)
+	set := conditions.New(nil, kv.GetGeneration(), clock())
+	set.Finish(conditions.Verdict{Outcome: step.Wait("Instance", time.Minute, v1alpha1.ReasonDeleting, "1 Instances are still being deleted: Instance basic-tikv-0: why")})
+	kv.GetGroupStatus().Conditions = set.List()
+	assert.Equal(t, "the groups are being deleted: TiKVGroup basic-tikv: 1 Instances are still being deleted: Instance basic-tikv-0: why", makePlan(c, s).Outcome.Message)
+
+	c.Spec.Paused, c.Spec.Suspended = true, true
+	status, said := reportStatus(c, s, makePlan(c, s), step.Done(), clock())
+	assert.Equal(t, v1alpha1.ReasonDeleting, status.Reason)
+	assert.False(t, said.Is(v1alpha1.ConditionPaused))
+}

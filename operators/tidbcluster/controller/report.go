@@ -66,7 +66,7 @@ func reportStatus(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome st
 		Serving: serving && (!c.Spec.Suspended || c.Spec.Paused),
 		Summary: fmt.Sprintf("%d of %d groups are Ready", ready, entries),
 		Outcome: step.Worst(outcome, p.Outcome),
-		Paused:  c.Spec.Paused, Suspended: c.Spec.Suspended && !c.Spec.Paused,
+		Paused:  c.Spec.Paused && c.DeletionTimestamp == nil, Suspended: c.Spec.Suspended && !c.Spec.Paused && c.DeletionTimestamp == nil,
 	})
 	status.Conditions = set.List()
 	status.Reason, status.Message = set.Headline()
